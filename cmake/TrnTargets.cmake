@@ -28,12 +28,14 @@ function(trn_keep_existing out)
   set(${out} ${kept} PARENT_SCOPE)
 endfunction()
 
-# trn_add_test(NAME isa SOURCES codec_test.cc LINK trn::isa LABELS unit MINIMUM 12 [TIMEOUT 120])
+# trn_add_test(NAME isa SOURCES codec_test.cc LINK trn::isa LABELS unit MINIMUM 12 [TIMEOUT 120]
+#              [SYSTEMC])
 # Makes one GoogleTest binary, trn_isa_tests, with a ctest entry for each TEST (isa.Codec.Undoes),
 # and an entry that fails when the binary holds fewer than MINIMUM tests. SystemC's library brings
-# a main of its own; were it to win, no test would run and all would seem well.
+# a main of its own; were it to win, no test would run and all would seem well. With SYSTEMC, its
+# warnings fail the test that causes them.
 function(trn_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;MINIMUM;TIMEOUT" "SOURCES;LINK;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SYSTEMC" "NAME;MINIMUM;TIMEOUT" "SOURCES;LINK;LABELS")
   trn_keep_existing(sources ${arg_SOURCES})
   if(NOT sources)
     return()
@@ -44,6 +46,10 @@ function(trn_add_test)
   set(target trn_${arg_NAME}_tests)
   add_executable(${target} ${sources})
   target_link_libraries(${target} PRIVATE trn_options trn_test_main ${arg_LINK})
+  if(arg_SYSTEMC)
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/systemc_reports.cc)
+    target_link_libraries(${target} PRIVATE SystemC::systemc)
+  endif()
   gtest_discover_tests(${target}
     TEST_PREFIX ${arg_NAME}.
     DISCOVERY_TIMEOUT 60

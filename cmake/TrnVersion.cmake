@@ -11,7 +11,7 @@ add_custom_target(trn_version_header
     "-DCOMPILER=${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}"
     -P ${PROJECT_SOURCE_DIR}/cmake/write_version.cmake
   BYPRODUCTS ${trn_version_dir}/trn_version.h
-  COMMENT "" VERBATIM)
+  COMMENT "Looking at the commit" VERBATIM)
 add_library(trn_version INTERFACE)
 target_include_directories(trn_version INTERFACE ${trn_version_dir})
 add_dependencies(trn_version trn_version_header)

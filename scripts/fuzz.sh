@@ -87,7 +87,10 @@ fuzz_one() {
     python3 -c 'import json, sys; print("%.1f" % json.load(sys.stdin)["data"][0]["totals"]["lines"]["percent"])')
   echo "$name: $runs runs in $seconds s, no finding; $percent % of the lines of ${covers[$name]}" \
     "(floor ${floors[$name]} %)"
-  awk -v got="$percent" -v floor="${floors[$name]}" 'BEGIN { exit !(got >= floor) }'
+  awk -v got="$percent" -v floor="${floors[$name]}" 'BEGIN { exit !(got >= floor) }' || {
+    echo "$name: failed; it reached less than its floor"
+    return 1
+  }
 }
 
 failed=0

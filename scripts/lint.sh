@@ -42,7 +42,10 @@ done
 
 list_files() {
   case $select in
-    all) git ls-files --cached --others --exclude-standard ;;
+    all)
+      git ls-files --cached --others --exclude-standard 2> /dev/null ||
+        find . \( -path ./build -o -path ./.git \) -prune -o -type f -printf '%P\n'
+      ;;
     changed)
       git diff --name-only --diff-filter=d HEAD
       git ls-files --others --exclude-standard

@@ -81,9 +81,9 @@ fi
 
 if $hook; then
   root=$(cd "$(dirname "$0")/.." && pwd)
-  hooks=$(git -C "$root" rev-parse --git-path hooks)
-  mkdir -p "$root/$hooks" 2> /dev/null || mkdir -p "$hooks"
   cd "$root"
+  hooks=$(git rev-parse --git-path hooks)
+  mkdir -p "$hooks"
   ln -sf "$root/scripts/pre-commit" "$hooks/pre-commit"
   echo "setup.sh: installed $hooks/pre-commit" >&2
 fi
