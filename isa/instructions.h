@@ -59,10 +59,14 @@ constexpr void for_each_instruction(Visit&& visit) {
 }
 inline constexpr std::size_t kInstructions = std::variant_size_v<Op>;
 
+/// The operands of T as a constant: a walk over it costs nothing at run time.
+template <class T>
+inline constexpr auto kOperandsOf = T::operands();
+
 /// Calls `visit(operand)` for each operand of T, in order.
 template <class T, class Visit>
 constexpr void for_each_operand(Visit&& visit) {
-  std::apply([&](const auto&... operand) { (visit(operand), ...); }, T::operands());
+  std::apply([&](const auto&... operand) { (visit(operand), ...); }, kOperandsOf<T>);
 }
 
 /// One instruction of a stream. Sync and place are common to all.
