@@ -33,8 +33,8 @@ std::string_view long_name(Status status);
 
 /// Where a value came from.
 struct Origin {
-  std::string value;       ///< the text as written
-  std::string file;        ///< "command line" for an override
+  std::string value{};     ///< the text as written
+  std::string file{};      ///< "command line" for an override
   std::uint32_t line = 0;  ///< 0: none
   std::optional<Status> status{};
   std::string source{};
@@ -396,17 +396,15 @@ class YamlWriter {
   template <class T>
   void write(const T& value, const std::string& path);
 
-  void open(std::string_view key);  ///< begins a block
-  void close() { --depth_; }
-  void list_item() { item_ = true; }  ///< the next line starts a list element
-  void line(std::string_view key, std::string_view text, const std::string& path, bool with_source);
-  void empty(std::string_view key, std::string_view text);
-
   [[nodiscard]] std::string take() { return std::move(text_); }
 
   static std::string quote(std::string_view text);
 
  private:
+  void open(std::string_view key);  // begins a block
+  void close() { --depth_; }
+  void line(std::string_view key, std::string_view text, const std::string& path, bool with_source);
+  void empty(std::string_view key, std::string_view text);
   template <class T>
   void write_field(std::string_view key, const T& value, const std::string& path);
   template <class T>
@@ -416,7 +414,7 @@ class YamlWriter {
   const Provenance& provenance_;
   std::string text_{};
   int depth_ = 0;
-  bool item_ = false;
+  bool item_ = false;  // the next line starts a list element
   std::string_view unit_{};
 };
 
@@ -457,12 +455,7 @@ void YamlWriter::write_field(std::string_view key, const T& value, const std::st
       return;
     }
     open(key);
-    for (std::size_t i = 0; i < value.size(); ++i) {
-      list_item();
-      ++depth_;
-      write(value[i], YamlReader::join(path, std::to_string(i)));
-      --depth_;
-    }
+    write(value, path);
     close();
   } else {
     const std::size_t before = text_.size();
@@ -483,6 +476,13 @@ template <class T>
 void YamlWriter::write(const T& value, const std::string& path) {
   if constexpr (detail::HasForm<T>) {
     YamlForm<T>::write(*this, value, path);
+  } else if constexpr (detail::IsVector<T>::value || detail::IsArray<T>::value) {
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      item_ = true;
+      ++depth_;
+      write(value[i], YamlReader::join(path, std::to_string(i)));
+      --depth_;
+    }
   } else if constexpr (detail::IsMap<T>::value) {
     for (const auto& [key, item] : value) write_field(key, item, YamlReader::join(path, key));
   } else {
