@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "isa/program.h"
+#include "sim/core/cost_table.h"
+#include "sim/core/uop.h"
+#include "sim/dma/dma_plan.h"
+#include "sim/machine/machine_config.h"
+
+namespace trn::sim {
+
+/// Makes instructions ready for execution on one chip: looks up their costs and sums up what they
+/// touch. Keeps the costs by features, so that a formula is evaluated once.
+class Lowering {
+ public:
+  Lowering(const ChipConfig& chip, const CostTable& costs);
+
+  /// Fills `out`, which refers to `instr`; a DMA's plan is added to `plans`.
+  void lower(const isa::Instr& instr, isa::Engine engine, std::uint64_t index, Uop& out,
+             std::vector<std::unique_ptr<DmaPlan>>& plans);
+
+  /// What an ACT_TABLE_LOAD costs.
+  [[nodiscard]] PipelineCost table_load();
+
+  /// Descriptions of cost rows that were used and are assumptions.
+  [[nodiscard]] std::vector<std::string> assumed_costs() const;
+
+ private:
+  [[nodiscard]] PipelineCost pipeline_cost(const Cost& cost, isa::Engine engine) const;
+
+  const ChipConfig& chip_;
+  CostCache costs_;
+  std::array<double, isa::kEngines> clock_hz_;
+};
+
+}  // namespace trn::sim

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "isa/program.h"
+#include "sim/core/time.h"
+
+namespace trn::sim {
+
+struct DmaPlan;
+
+enum class UopKind : std::uint8_t {
+  Control,      ///< the sequencer executes it
+  Dma,          ///< the sequencer triggers it
+  Compute,      ///< the engine's pipeline executes it
+  LoadWeights,  ///< the Tensor engine
+  Matmul,       ///< the Tensor engine
+  LoadTable     ///< the Scalar engine
+};
+constexpr bool in_sequencer(UopKind kind) { return kind <= UopKind::Dma; }
+
+/// The bytes of each partition that an operand may touch, as one range.
+struct Footprint {
+  isa::Memory memory = isa::Memory::Sbuf;
+  bool write = false;
+  std::uint8_t first_partition = 0;
+  std::uint8_t partitions = 0;
+  std::int64_t low = 0;  ///< first byte, of the constant part of the address
+  std::int64_t high = 0;
+  const isa::Affine* address = nullptr;  ///< set when registers move it
+};
+
+/// A function that needs no table.
+inline constexpr std::uint8_t kNoFunctionSet = 255;
+
+/// Durations of an instruction in an engine's pipeline.
+struct PipelineCost {
+  Time issue = 0;      ///< from its start to the next one's
+  Time occupancy = 0;  ///< the unit is held, from the effective start
+  Time latency = 0;    ///< from the effective start to the result
+  Time restart = 0;    ///< reported start to effective start when the unit was idle
+};
+
+/// An instruction made ready for execution, once however often it runs: costs looked up, patterns
+/// summed up.
+struct Uop {
+  static constexpr std::size_t kMaxFootprints = 6;
+
+  const isa::Instr* instr = nullptr;
+  std::uint64_t index = 0;  ///< in its stream
+  UopKind kind = UopKind::Control;
+  std::uint8_t footprint_count = 0;
+  bool moves = false;           ///< an address or wait depends on registers
+  bool shared = false;          ///< it meets other engines in PSUM or on the shared bus
+  bool transpose = false;       ///< counts as data movement
+  std::uint8_t psum_banks = 0;  ///< mask, of constant addresses
+  std::uint8_t function_set = kNoFunctionSet;  ///< that an ACTIVATE needs
+  PipelineCost cost{};
+  PipelineCost contended{};  ///< while GpSimd holds the bus
+  double cycles = 0;         ///< Tensor: moving cycles, or cycles to load the weights
+  double flops = 0;
+  double adjusted_flops = 0;
+  std::uint32_t sbuf_read = 0;  ///< bytes, as the profiler counts them
+  std::uint32_t sbuf_write = 0;
+  std::uint32_t psum_read = 0;
+  std::uint32_t psum_write = 0;
+  std::array<Footprint, kMaxFootprints> footprints{};
+  const DmaPlan* plan = nullptr;
+};
+
+}  // namespace trn::sim

@@ -1,0 +1,221 @@
+#include "sim/dma/dma_system.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "isa/base/check.h"
+
+namespace trn::sim {
+
+DmaSystem::DmaSystem(const sc_core::sc_module_name& name, const DmaConfig& config,
+                     Simulation& simulation, Semaphores& semaphores, HbmStack& hbm,
+                     Observer* observer)
+    : sc_core::sc_module(name),
+      config_(config),
+      simulation_(simulation),
+      semaphores_(semaphores),
+      observer_(observer),
+      ready_(config.engines),
+      ring_tail_(isa::kEngines * config.queues) {
+  for (std::uint32_t i = 0; i < config.engines; ++i) {
+    engines_.push_back(std::make_unique<DmaEngine>(fmt::format("engine{}", i).c_str(), i, config_,
+                                                   simulation, *this));
+    engines_.back()->socket.bind(hbm.socket);
+  }
+  SC_METHOD(grant);
+  dont_initialize();
+  sensitive << grant_.event();
+}
+
+void DmaSystem::on_ready(std::uint32_t engine) {
+  ready_[engine] = true;
+  grant_.soon();
+}
+
+void DmaSystem::grant() {
+  simulation_.guard([this] {
+    grant_.expire(Simulation::now());
+    for (std::uint32_t i = 0; i < engines_.size(); ++i) {
+      if (!ready_[i]) continue;
+      ready_[i] = false;
+      engines_[i]->start_packet();
+    }
+  });
+}
+
+const DmaDirectionConfig& DmaSystem::direction(const DmaPlan& plan) const {
+  switch (plan.mode) {
+    case isa::DescriptorMode::SoftwareDge:
+      return plan.read ? config_.software.read : config_.software.write;
+    case isa::DescriptorMode::Static:
+      return plan.read ? config_.fixed.read : config_.fixed.write;
+    default:
+      return plan.read ? config_.hardware.read : config_.hardware.write;
+  }
+}
+
+TriggerTiming DmaSystem::hardware_timing(const HardwareDgeConfig& dge, const DmaTrigger& trigger) {
+  Generator& generator = generators_[isa::index(trigger.engine)];
+  double hold = dge.trigger_hold;
+  if (trigger.plan->two_dimensional) hold += dge.trigger_two_dimensional;
+  const bool close =
+      generator.last_end != -kNever && trigger.ready - generator.last_end < from_ns(dge.close_gap);
+  if (close) hold += dge.trigger_close;
+  const Time end = trigger.ready + from_ns(hold);
+  generator.last_end = end;
+  return {trigger.ready, end, end + from_ns(dge.gap_to_data), end + from_ns(dge.gap_to_control)};
+}
+
+/// GpSimd writes the descriptors of a trigger before it; those of one that waits for nothing, while
+/// the one before it is on its way.
+TriggerTiming DmaSystem::software_timing(const DmaTrigger& trigger) {
+  const SoftwareDgeConfig& dge = config_.software;
+  Generator& generator = generators_[isa::index(trigger.engine)];
+  const Time elements = from_ns(dge.per_element * static_cast<double>(trigger.plan->elements));
+  const bool follows = generator.used && generator.last_sequence + 1 == trigger.sequence;
+  Time prepare = trigger.ready + (generator.used ? 0 : from_ns(dge.first_use));
+  if (generator.used) {
+    const Time next = generator.prepared + from_ns(dge.interval) + elements;
+    prepare = follows && !trigger.waited ? next : std::max(prepare, next);
+  }
+  generator.in_a_row = follows ? std::min(generator.in_a_row + 1, dge.hold_behind_most) : 0;
+  generator.prepared = prepare;
+  generator.last_sequence = trigger.sequence;
+  generator.used = true;
+  const Time start = std::max(trigger.ready, prepare + from_ns(dge.latency) + elements);
+  const double hold =
+      trigger.plan->read ? dge.hold + dge.hold_behind * generator.in_a_row : dge.hold_write;
+  const Time end = start + from_ns(hold);
+  return {start, end, end, end};
+}
+
+Transfer*& DmaSystem::tail_of(const Transfer& transfer) {
+  return ring_tail_[isa::index(transfer.engine) * config_.queues + transfer.plan.queue];
+}
+
+TriggerTiming DmaSystem::trigger(const DmaTrigger& trigger) {
+  const DmaPlan& plan = *trigger.plan;
+  const bool software = plan.mode == isa::DescriptorMode::SoftwareDge;
+  const bool fixed = plan.mode == isa::DescriptorMode::Static;
+  const TriggerTiming timing =
+      software ? software_timing(trigger)
+               : hardware_timing(fixed ? config_.fixed : config_.hardware, trigger);
+
+  auto made = std::make_unique<Transfer>();
+  Transfer& transfer = *made;
+  transfer.number = trigger.sequence * isa::kEngines + isa::index(trigger.engine);
+  transfer.plan = plan;
+  transfer.engine = trigger.engine;
+  transfer.index = trigger.index;
+  transfer.sequence = trigger.sequence;
+  transfer.trigger = timing.start;
+  transfer.nominal_start = (software ? timing.start : timing.end) + from_ns(direction(plan).start);
+  transfer.path = trigger.path;
+  transfer.path.add(static_cast<Resource>(trigger.engine), timing.start - trigger.ready);
+  transfer.engines_left = static_cast<std::uint32_t>(plan.share.size());
+  transfers_.emplace(transfer.number, std::move(made));
+
+  ++stats_.transfers;
+  stats_.transfer_bytes += std::max(plan.src_bytes, plan.dst_bytes);
+  (plan.read_hbm ? stats_.hbm_read_bytes : stats_.sbuf_read_bytes) += plan.src_bytes;
+  (plan.write_hbm ? stats_.hbm_write_bytes : stats_.sbuf_write_bytes) += plan.dst_bytes;
+  queues_used_ |= 1U << plan.queue;
+
+  // A hardware read does not mix with a transfer of its ring that is still under way when its
+  // descriptors are due: it begins anew after that one's end. A ring stays in order.
+  Transfer*& tail = tail_of(transfer);
+  if (!software && tail != nullptr && (plan.read || !tail->released)) {
+    tail->behind = &transfer;
+  } else {
+    release(transfer, transfer.nominal_start);
+  }
+  tail = &transfer;
+  return timing;
+}
+
+void DmaSystem::release(Transfer& transfer, Time start) {
+  transfer.released = true;
+  const Time stagger = from_ns(direction(transfer.plan).stagger);
+  for (std::uint32_t i = 0; i < transfer.plan.share.size(); ++i)
+    engines_[i]->enqueue(transfer, transfer.plan.share[i], start + i * stagger);
+}
+
+void DmaSystem::on_packet(Transfer& transfer, const PacketRecord& packet) {
+  transfer.first_packet = std::min(transfer.first_packet, packet.start);
+  DmaModeStats& mode = stats_.modes[static_cast<std::size_t>(packet.mode)];
+  ++mode.packets;
+  mode.bytes += packet.bytes;
+  const Time end = packet.end + from_ns(config_.packet_overlap);
+  stats_.packet_time += end - packet.start;
+  active_.add(packet.start, end);
+  mode_active_[static_cast<std::size_t>(packet.mode)].add(packet.start, end);
+  if (observer_ != nullptr) {
+    PacketRecord record = packet;
+    record.end = end;
+    observer_->on_packet(record);
+  }
+}
+
+void DmaSystem::on_engine_done(Transfer& transfer, Time at) {
+  const DmaPlan& plan = transfer.plan;
+  const auto engines = static_cast<std::uint32_t>(plan.share.size());
+  const std::uint32_t done = engines - transfer.engines_left;
+  --transfer.engines_left;
+  transfer.last_packet = std::max(transfer.last_packet, at);
+
+  SemaphoreWrite write;
+  write.at = at + from_ns(direction(plan).completion);
+  write.path = transfer.path;
+  write.path.add(Resource::DmaLatency, transfer.nominal_start - transfer.trigger);
+  write.path.add(Resource::Dma, at - transfer.nominal_start);
+  write.path.add(Resource::DmaLatency, write.at - at);
+  if (plan.completion.increment != 0) {
+    write.order = transfer.number;
+    write.kind = isa::UpdateKind::Add;
+    // The increments of all engines add up to the instruction's.
+    write.value = plan.completion.increment * (done + 1) / engines -
+                  plan.completion.increment * done / engines;
+    write.source = kDmaSource;
+    write.engine = transfer.engine;
+    write.index = transfer.index;
+    if (write.value != 0) semaphores_.post(plan.completion.semaphore, write);
+  }
+  transfer.complete = std::max(transfer.complete, write.at);
+  if (write.at > last_completion_) {
+    last_completion_ = write.at;
+    last_path_ = write.path;
+  }
+  if (transfer.engines_left == 0) finish(transfer);
+}
+
+void DmaSystem::finish(Transfer& transfer) {
+  stats_.transfer_time += transfer.complete - transfer.first_packet;
+  if (observer_ != nullptr)
+    observer_->on_transfer({transfer.number, transfer.engine, transfer.index,
+                            std::max(transfer.plan.src_bytes, transfer.plan.dst_bytes),
+                            transfer.trigger, transfer.first_packet, transfer.last_packet,
+                            transfer.complete});
+  if (Transfer* behind = transfer.behind; behind != nullptr) {
+    const bool late = transfer.last_packet > behind->nominal_start;
+    const HardwareDgeConfig& dge =
+        behind->plan.mode == isa::DescriptorMode::Static ? config_.fixed : config_.hardware;
+    if (late && behind->plan.read) behind->first_packet_extra = from_ns(dge.read_restart);
+    release(*behind, late ? transfer.last_packet : behind->nominal_start);
+  }
+  if (Transfer*& tail = tail_of(transfer); tail == &transfer) tail = nullptr;
+  transfers_.erase(transfer.number);
+}
+
+DmaStats DmaSystem::stats() const {
+  DmaStats stats = stats_;
+  stats.active = active_.total;
+  stats.queues = static_cast<std::uint64_t>(std::popcount(queues_used_));
+  for (std::size_t i = 0; i < mode_active_.size(); ++i)
+    stats.modes[i].active = mode_active_[i].total;
+  return stats;
+}
+
+}  // namespace trn::sim

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <systemc>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/core/semaphores.h"
+#include "sim/dma/dma_engine.h"
+#include "sim/engine/engine.h"
+#include "sim/machine/core_result.h"
+#include "sim/memory/hbm.h"
+
+namespace trn::sim {
+
+/// Descriptor generation and the DMA engines of one core: takes triggers, makes transfers of them,
+/// spreads these over the engines and raises semaphores when they are done.
+class DmaSystem : public sc_core::sc_module, public DmaPort, public DmaListener {
+ public:
+  SC_HAS_PROCESS(DmaSystem);
+  /// Each engine's socket is bound to `hbm`. observer may be null.
+  DmaSystem(const sc_core::sc_module_name& name, const DmaConfig& config, Simulation& simulation,
+            Semaphores& semaphores, HbmStack& hbm, Observer* observer);
+
+  TriggerTiming trigger(const DmaTrigger& trigger) override;
+  void on_ready(std::uint32_t engine) override;
+  void on_packet(Transfer& transfer, const PacketRecord& packet) override;
+  void on_engine_done(Transfer& transfer, Time at) override;
+
+  /// The last completion so far, and the chain of causes up to it.
+  [[nodiscard]] Time last_completion() const { return last_completion_; }
+  [[nodiscard]] const CriticalPath& last_path() const { return last_path_; }
+  [[nodiscard]] DmaStats stats() const;
+
+ private:
+  /// What a sequencer's descriptor generation remembers.
+  struct Generator {
+    Time last_end = -kNever;  // of its last hardware trigger
+    std::uint64_t last_sequence = ~0ULL;
+    Time prepared = -kNever;  // GpSimd began the last descriptors
+    std::uint32_t in_a_row = 0;
+    bool used = false;
+  };
+  /// Union of intervals that begin in order.
+  struct Union {
+    Time end = 0;
+    Time total = 0;
+    void add(Time from, Time to) {
+      from = std::max(from, end);
+      if (to <= from) return;
+      total += to - from;
+      end = to;
+    }
+  };
+
+  void grant();  // SC_METHOD: lets the engines that are ready start, in order
+  TriggerTiming hardware_timing(const HardwareDgeConfig& dge, const DmaTrigger& trigger);
+  TriggerTiming software_timing(const DmaTrigger& trigger);
+  [[nodiscard]] const DmaDirectionConfig& direction(const DmaPlan& plan) const;
+  [[nodiscard]] Transfer*& tail_of(const Transfer& transfer);
+  void release(Transfer& transfer, Time start);
+  void finish(Transfer& transfer);
+
+  DmaConfig config_;
+  Simulation& simulation_;
+  Semaphores& semaphores_;
+  Observer* observer_;
+  WakeUp grant_{"grant"};
+  std::vector<bool> ready_;  // by engine
+  std::vector<std::unique_ptr<DmaEngine>> engines_;
+  std::array<Generator, isa::kEngines> generators_{};
+  std::vector<Transfer*> ring_tail_;  // by engine and queue: the last transfer, while under way
+  std::unordered_map<std::uint64_t, std::unique_ptr<Transfer>> transfers_;  // under way, by number
+  Time last_completion_ = 0;
+  CriticalPath last_path_;
+  DmaStats stats_{};
+  std::uint32_t queues_used_ = 0;  // mask
+  Union active_{};
+  std::array<Union, 3> mode_active_{};
+};
+
+}  // namespace trn::sim
