@@ -148,19 +148,6 @@ void put(ByteWriter& out, T value) {
   }
 }
 
-template <class T>
-bool is_default(const T& value, const T& initial) {
-  if constexpr (std::is_same_v<T, float>) {
-    return std::bit_cast<std::uint32_t>(value) == std::bit_cast<std::uint32_t>(initial);
-  } else if constexpr (std::is_same_v<T, Access> || std::is_same_v<T, DmaSide>) {
-    return !value.present();
-  } else if constexpr (std::is_same_v<T, ScalarOperand>) {
-    return value.kind == ScalarOperand::Kind::None;
-  } else {
-    return value == initial;
-  }
-}
-
 void put_sync(ByteWriter& out, const Sync& sync) {
   if (sync.wait.present()) {
     const Wait& wait = sync.wait;

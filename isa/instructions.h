@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <bit>
+#include <type_traits>
 #include <variant>
 
 #include "isa/instructions/collective.h"
@@ -67,6 +69,21 @@ inline constexpr auto kOperandsOf = T::operands();
 template <class T, class Visit>
 constexpr void for_each_operand(Visit&& visit) {
   std::apply([&](const auto&... operand) { (visit(operand), ...); }, kOperandsOf<T>);
+}
+
+/// Whether an operand has its default value `initial`, or is absent: what the trace and its text
+/// leave out. A float is compared by its bits.
+template <class T>
+constexpr bool is_default(const T& value, const T& initial) {
+  if constexpr (std::is_same_v<T, float>) {
+    return std::bit_cast<std::uint32_t>(value) == std::bit_cast<std::uint32_t>(initial);
+  } else if constexpr (std::is_same_v<T, Access> || std::is_same_v<T, DmaSide>) {
+    return !value.present();
+  } else if constexpr (std::is_same_v<T, ScalarOperand>) {
+    return value.kind == ScalarOperand::Kind::None;
+  } else {
+    return value == initial;
+  }
 }
 
 /// One instruction of a stream. Sync and place are common to all.
