@@ -72,8 +72,9 @@ struct ClockRecord {
   bool warm = false;
 };
 
-/// Listens to a run: timelines, instruction tables and comparisons are observers. Instructions of
-/// one engine arrive in program order, those of different engines not in order of time.
+/// Listens to a run: timelines, instruction tables and comparisons are observers. Instructions come
+/// roughly in order of time: one that the sequencer executes may come before earlier ones that are
+/// still in the engine's queue, and engines run ahead of each other between their meetings.
 class Observer {
  public:
   virtual ~Observer() = default;

@@ -68,7 +68,7 @@ class DmaSystem : public sc_core::sc_module, public DmaPort, public DmaListener 
   Simulation& simulation_;
   Semaphores& semaphores_;
   Observer* observer_;
-  WakeUp grant_{"grant"};
+  WakeUp grant_{"grant_wake"};
   std::vector<bool> ready_;  // by engine
   std::vector<std::unique_ptr<DmaEngine>> engines_;
   std::array<Generator, isa::kEngines> generators_{};

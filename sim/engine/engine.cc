@@ -423,7 +423,9 @@ void Engine::account(const Uop& uop, std::uint64_t sequence, Time ready, Time st
     stats_.stalled[static_cast<std::size_t>(reason)] += stall;
     stalls_[stall_key(reason, uop.instr->at.location)] += stall;
   }
-  if (end > cursor_) {
+  // As the profiler has it, waiting for a semaphore is no activity.
+  const bool active = !std::holds_alternative<isa::EventSemaphore>(uop.instr->op);
+  if (active && end > cursor_) {
     stats_.active += end - std::max(cursor_, start);
     cursor_ = end;
   }

@@ -11,7 +11,8 @@ HbmStack::HbmStack(const sc_core::sc_module_name& name, const HbmConfig& config)
   socket.register_b_transport(this, &HbmStack::transport);
 }
 
-void HbmStack::transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
+void HbmStack::transport(int /*initiator*/, tlm::tlm_generic_payload& payload,
+                         sc_core::sc_time& delay) {
   if (payload.get_data_length() > size_) {
     payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
     return;

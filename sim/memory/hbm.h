@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tlm_utils/simple_target_socket.h>
+#include <tlm_utils/multi_passthrough_target_socket.h>
 
 #include <cstdint>
 #include <systemc>
@@ -17,14 +17,14 @@ class HbmStack : public sc_core::sc_module {
  public:
   HbmStack(const sc_core::sc_module_name& name, const HbmConfig& config);
 
-  /// b_transport adds to the delay what the stack's rate asks for, never waits, and looks at no
-  /// data.
-  tlm_utils::simple_target_socket<HbmStack> socket{"socket"};
+  /// Any number of initiators. b_transport adds to the delay what the stack's rate asks for, never
+  /// waits, and looks at no data.
+  tlm_utils::multi_passthrough_target_socket<HbmStack> socket{"socket"};
 
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
  private:
-  void transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);
+  void transport(int initiator, tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);
 
   double bandwidth_;
   std::uint64_t size_;
