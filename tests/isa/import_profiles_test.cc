@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "isa/import/profile.h"
+#include "isa/text.h"
 #include "isa/trace.h"
 #include "tests/support/paths.h"
 
@@ -126,6 +129,14 @@ TEST_P(ImportedProfile, DoesNotFollowTheOrderOfRows) {
   nlohmann::json profile = nlohmann::json::parse(json_);
   std::reverse(profile["instruction"].begin(), profile["instruction"].end());
   EXPECT_EQ(trace_bytes(import_profile(profile.dump(), "p.json")), original);
+}
+
+TEST_P(ImportedProfile, IsTheShippedTrace) {
+  const std::string name = fmt::format("traces/{}.trn", GetParam().file);
+  std::ifstream in(test::source_path(name));
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  EXPECT_EQ(trace_bytes(parse_text(text, name)), trace_bytes(import_profile(json_, "p.json")))
+      << "scripts/import_traces.sh writes it again";
 }
 
 INSTANTIATE_TEST_SUITE_P(Attention, ImportedProfile, testing::ValuesIn(kCases),
