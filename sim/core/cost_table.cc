@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <set>
 
 #include "isa/base/check.h"
@@ -79,15 +80,16 @@ class Compiler {
     errors_.emplace_back(place, full, message);
   }
 
+  /// `trn2_costs.yaml:41`: reports show it, so it does not depend on where the files lie.
   [[nodiscard]] std::string place_of(const std::string& path) const {
     const auto origin = provenance_.find(prefix_.empty() ? path : YamlReader::join(prefix_, path));
     if (origin == provenance_.end()) return path;
-    Place place{.file = origin->second.file};
+    Place place{.file = std::filesystem::path(origin->second.file).filename().string()};
     if (origin->second.line != 0) place.line = origin->second.line;
     return to_string(place);
   }
 
-  /// ok: false when it did not parse.
+  /// An empty expression when it does not parse; the error is kept.
   CostExpression parse(const std::string& text, CostExpression::Kind kind, isa::Engine engine,
                        std::vector<std::string_view> results, const std::string& path) {
     const ExpressionScope scope{.engine = engine,
