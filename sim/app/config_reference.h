@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string>
+
+namespace trn::app {
+
+/// docs/reference/configuration.md, from the field lists of the config structs.
+std::string configuration_page();
+
+}  // namespace trn::app
