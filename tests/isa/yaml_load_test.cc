@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <random>
 
 namespace trn {
 namespace {
@@ -301,6 +302,38 @@ TEST(YamlParse, DepthIsLimited) {
   for (int i = 0; i < 100'000; ++i) dashes += "- ";
   EXPECT_THROW(parse_yaml(dashes, "x.yaml"), InputError);
   EXPECT_NO_THROW(parse_yaml("a: " + std::string(20, '[') + "1" + std::string(20, ']'), "x.yaml"));
+}
+
+TEST(YamlParse, NoDamageCrashesIt) {
+  // Bytes replaced, removed and repeated at random, the same ones each time.
+  std::mt19937 random(7);
+  constexpr std::string_view kBytes = "\"'#&*!|>%@`{}[],:- \n\t\r\\?~0aZ\x80\xff\x01";
+  for (int round = 0; round < 3000; ++round) {
+    std::string text(kGood);
+    const std::size_t edits = 1 + random() % 6;
+    for (std::size_t i = 0; i < edits; ++i) {
+      const std::size_t at = random() % text.size();
+      const std::size_t length = std::min<std::size_t>(1 + random() % 12, text.size() - at);
+      switch (random() % 4) {
+        case 0:
+          text[at] = kBytes[random() % kBytes.size()];
+          break;
+        case 1:
+          text.insert(at, 1, kBytes[random() % kBytes.size()]);
+          break;
+        case 2:
+          text.erase(at, length);
+          break;
+        default:
+          text.insert(random() % text.size(), text.substr(at, length));
+      }
+      if (text.empty()) text = "a";
+    }
+    try {
+      load_text(text);
+    } catch (const InputError&) {  // the only way out
+    }
+  }
 }
 
 TEST(YamlParse, FilesMustBeReadable) {
