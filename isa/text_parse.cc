@@ -577,7 +577,7 @@ class Parser {
     Work work;
     const char* end = amount.text.data() + amount.text.size();
     const auto result = std::from_chars(amount.text.data(), end, work.amount);
-    if (result.ec != std::errc{} || result.ptr != end) {
+    if (result.ec != std::errc{} || result.ptr != end || !std::isfinite(work.amount)) {
       throw Failure{amount.column, "expected a number"};
     }
     work.unit = text_of(token(tokens, 2, "a unit, as \"token\""));

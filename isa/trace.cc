@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <fstream>
 #include <ostream>
 #include <sstream>
@@ -117,6 +118,7 @@ TraceInfo parse_info(ByteReader& in, std::uint32_t programs) {
   info.work.resize(read_count(in, 9, "work entries"));
   for (Work& work : info.work) {
     work.amount = in.f64();
+    if (!std::isfinite(work.amount)) in.fail("expected an amount of work, got infinity or NaN", 8);
     work.unit = in.string();
   }
   const std::uint64_t tensors = read_count(in, 8, "tensors");

@@ -19,7 +19,7 @@ namespace trn::isa {
 inline constexpr std::uint16_t kTraceVersion = 1;
 
 /// Writes a trace as a stream: memory holds one unfinished block a stream and the directory
-/// (about 12 bytes a block of 1024 instructions), never the trace. The form is
+/// (16 bytes a block), never the trace. The form is
 /// docs/reference/trace-format.md.
 class TraceWriter {
  public:
@@ -68,8 +68,8 @@ struct TraceReadOptions {
   bool verify_checksums = true;
 };
 
-/// A trace file, read block by block as asked: memory holds the directory (16 bytes a block of 1024
-/// instructions) and TraceInfo. Every error is an InputError that names file and byte.
+/// A trace file, read block by block as asked: memory holds the directory (16 bytes a block) and
+/// TraceInfo. Every error is an InputError that names file and byte.
 class TraceReader final : public Code {
  public:
   /// Opens a file: reads its header, directory and info, no instructions.
