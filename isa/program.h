@@ -60,7 +60,7 @@ struct TraceInfo {
 };
 
 /// Instructions are fetched in blocks of this many, so that memory does not follow a trace's length.
-inline constexpr std::uint64_t kBlockInstructions = 1024;
+inline constexpr std::uint64_t kBlockInstructions = 256;
 
 /// Where instructions come from: a program in memory or a trace file.
 class Code {
