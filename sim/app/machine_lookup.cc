@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 fs::path config_folder() {
   std::error_code code;
   const fs::path executable = fs::read_symlink("/proc/self/exe", code);
-  const fs::path folder =
+  fs::path folder =
       (executable.parent_path() / ".." / "share" / "trn-sim" / "configs").lexically_normal();
   if (code || !fs::is_directory(folder, code)) {
     throw InputError(Place{.file = folder.string()}, "", "the shipped machines are not there");
@@ -32,7 +32,7 @@ std::vector<std::string> shipped_machines(const fs::path& folder) {
 
 fs::path find_machine(std::string_view name, const fs::path& folder) {
   std::error_code code;
-  const fs::path given(name);
+  fs::path given(name);
   if (fs::is_regular_file(given, code)) return given;
   const std::string_view stem = name.ends_with(".yaml")
                                     ? name.substr(0, name.size() - std::string_view(".yaml").size())

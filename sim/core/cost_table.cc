@@ -138,17 +138,22 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
 }
 
 std::uint64_t hash_of(std::uint32_t slot, const CostFeatures& features) {
-  std::array<std::uint64_t, (sizeof(CostFeatures) + 7) / 8> words{};
+  // Four chains, so that the multiplications overlap.
+  constexpr std::size_t kChains = 4;
+  constexpr std::size_t kStep = kChains * sizeof(std::uint64_t);
+  std::array<std::uint64_t, (sizeof(CostFeatures) + kStep - 1) / kStep * kChains> words{};
   std::memcpy(words.data(), &features, sizeof(features));
-  // Two chains, so that the multiplications overlap.
-  std::uint64_t even = slot + 1;
-  std::uint64_t odd = 0;
-  for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
-    even = mix(even, words[i]);
-    odd = mix(odd, words[i + 1]);
+  std::array<std::uint64_t, kChains> chains = {slot + 1, 0, 0, 0};
+  for (std::size_t i = 0; i < words.size(); i += kChains) {
+    for (std::size_t chain = 0; chain < kChains; ++chain) {
+      chains[chain] = mix(chains[chain], words[i + chain]);
+    }
   }
-  if constexpr (std::tuple_size_v<decltype(words)> % 2 == 1) even = mix(even, words.back());
-  return mix(even, odd);
+  return mix(mix(chains[0], chains[1]), mix(chains[2], chains[3]));
+}
+
+bool same(const CostFeatures& a, const CostFeatures& b) {
+  return std::memcmp(&a, &b, sizeof(a)) == 0;  // no gaps: equal bytes are equal features
 }
 
 }  // namespace
@@ -299,7 +304,8 @@ Cost CostCache::lookup(isa::CostClass cost_class, isa::Engine engine,
   std::size_t at = hash & (entries_.size() - 1);
   for (; entries_[at].slot != kEmpty; at = (at + 1) & (entries_.size() - 1)) {
     const Entry& entry = entries_[at];
-    if (entry.hash == hash && entry.slot == slot && entry.features == features) return entry.cost;
+    if (entry.hash == hash && entry.slot == slot && same(entry.features, features))
+      return entry.cost;
   }
   const Cost cost = table_.evaluate(cost_class, engine, features);
   used_[cost.row] = true;

@@ -19,7 +19,7 @@ const std::vector<RenamedKey>& renamed_keys() {
 
 std::filesystem::path find_beside(const std::string& name, const std::filesystem::path& from,
                                   const std::filesystem::path& shipped) {
-  const std::filesystem::path file(name);
+  std::filesystem::path file(name);
   if (file.is_absolute()) return file;
   const std::filesystem::path folder = from.parent_path();
   std::vector<std::filesystem::path> places = {folder / file, folder / ".." / "chips" / file};
