@@ -8,6 +8,9 @@ namespace trn::sim {
 
 Simulation::Simulation() : previous_(sc_core::sc_curr_simcontext) {
   sc_core::sc_report_handler::set_actions(sc_core::SC_INFO, sc_core::SC_DO_NOTHING);
+  // A program without instructions is none of the kernel's business.
+  sc_core::sc_report_handler::set_actions(sc_core::SC_ID_NO_SC_START_ACTIVITY_,
+                                          sc_core::SC_DO_NOTHING);
   context_ = std::make_unique<sc_core::sc_simcontext>();
   sc_core::sc_curr_simcontext = context_.get();
   sc_core::sc_default_global_context = context_.get();
