@@ -13,6 +13,7 @@
 #include "isa/base/check.h"
 #include "isa/base/error.h"
 #include "sim/core/time.h"
+#include "sim/report/fields_json.h"
 
 namespace trn::sim {
 namespace {
@@ -102,14 +103,6 @@ ErrorSummary summarize(const std::vector<double>& errors) {
 
 double signed_error_percent(double measured, double predicted) {
   return std::copysign(error_percent(measured, predicted), predicted - measured);
-}
-
-template <class T>
-nlohmann::ordered_json fields_of(const T& value) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  for_each_field<T>(
-      [&](const auto& field) { json[std::string(field.name)] = value.*field.member; });
-  return json;
 }
 
 /// One space between words, cut to `width`.
@@ -331,22 +324,24 @@ std::string to_text(const Replay& r) {
 
 nlohmann::ordered_json to_json(const Replay& r) {
   nlohmann::ordered_json json;
-  json["measured_total_ns"] = r.measured_total_ns;
-  json["predicted_total_ns"] = r.predicted_total_ns;
-  json["total_error_percent"] = r.total_error_percent;
-  json["measured_kernel_ns"] = r.measured_kernel_ns;
-  json["predicted_kernel_ns"] = r.predicted_kernel_ns;
-  json["duration_error_percent"] = fields_of(r.duration_error_percent);
-  json["start_error_percent_of_kernel"] = fields_of(r.start_error_percent_of_kernel);
-  if (r.activity_window_phase_ns) json["activity_window_phase_ns"] = *r.activity_window_phase_ns;
+  json["measured_total_ns"] = value_json(r.measured_total_ns);
+  json["predicted_total_ns"] = value_json(r.predicted_total_ns);
+  json["total_error_percent"] = value_json(r.total_error_percent);
+  json["measured_kernel_ns"] = value_json(r.measured_kernel_ns);
+  json["predicted_kernel_ns"] = value_json(r.predicted_kernel_ns);
+  json["duration_error_percent"] = fields_json(r.duration_error_percent);
+  json["start_error_percent_of_kernel"] = fields_json(r.start_error_percent_of_kernel);
+  if (r.activity_window_phase_ns) {
+    json["activity_window_phase_ns"] = value_json(*r.activity_window_phase_ns);
+  }
   json["engines"] = nlohmann::ordered_json::object();
   for (isa::Engine engine : isa::kAllEngines) {
-    json["engines"][lower_name(engine)] = fields_of(r.engines[isa::index(engine)]);
+    json["engines"][lower_name(engine)] = fields_json(r.engines[isa::index(engine)]);
   }
   json["opcodes"] = nlohmann::ordered_json::array();
-  for (const OpcodeComparison& opcode : r.opcodes) json["opcodes"].push_back(fields_of(opcode));
+  for (const OpcodeComparison& opcode : r.opcodes) json["opcodes"].push_back(fields_json(opcode));
   json["worst"] = nlohmann::ordered_json::array();
-  for (const WorstInstruction& worst : r.worst) json["worst"].push_back(fields_of(worst));
+  for (const WorstInstruction& worst : r.worst) json["worst"].push_back(fields_json(worst));
   return json;
 }
 
