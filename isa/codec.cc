@@ -8,6 +8,9 @@
 
 #include "isa/base/check.h"
 
+// Without it gcc makes calls of what is used twice, and the reader's place goes through memory.
+#define TRN_INLINE [[gnu::always_inline]] inline
+
 namespace trn::isa {
 namespace {
 
@@ -31,6 +34,64 @@ struct Where {
 
 [[noreturn]] void fail(const ByteReader& in, const Where& where, std::string_view message) {
   in.fail(fmt::format("{} {}: {}", where.instruction, where.operand, message), 1);
+}
+
+/// Reads without looking for the end: for operands of bounded size, when enough bytes are left. A
+/// local copy stays in a register, where a ByteReader's place would be stored and loaded again
+/// around every byte that is written to an operand.
+class FastReader {
+ public:
+  explicit FastReader(const ByteReader& from) : at_(from.position()), from_(&from) {}
+
+  std::uint8_t u8() { return *at_++; }
+  std::uint64_t varint() {
+    std::uint64_t value = *at_ & 0x7fU;
+    unsigned shift = 7;
+    while ((*at_++ & 0x80U) != 0) {
+      if (shift > 63) [[unlikely]]
+        fail_here(at_, *from_, "a number has more than 64 bits");
+      value |= static_cast<std::uint64_t>(*at_ & 0x7fU) << shift;
+      shift += 7;
+    }
+    return value;
+  }
+  std::int64_t signed_varint() { return unzigzag(varint()); }
+  [[nodiscard]] const std::uint8_t* position() const { return at_; }
+
+  [[noreturn]] static void fail_here(const std::uint8_t* at, ByteReader from,
+                                     std::string_view message) {
+    from.set_position(at);
+    from.fail(message, 1);
+  }
+  [[nodiscard]] const ByteReader& from() const { return *from_; }
+
+ private:
+  const std::uint8_t* at_;
+  const ByteReader* from_;
+};
+
+[[noreturn]] void fail_fast(const std::uint8_t* at, const ByteReader& from, const Where& where,
+                            std::string_view message) {
+  FastReader::fail_here(at, from,
+                        fmt::format("{} {}: {}", where.instruction, where.operand, message));
+}
+[[noreturn]] void fail(const FastReader& in, const Where& where, std::string_view message) {
+  fail_fast(in.position(), in.from(), where, message);
+}
+
+/// Most bytes of an access or a DMA pattern: every number in it has at most ten.
+constexpr std::uint64_t kMaxPatternBytes = 4 + 10 + 10 + Affine::kMaxTerms * 11 + kFreeDims * 20;
+
+/// Calls `read(in)` with the reader that suits what is left.
+template <class Read>
+void read_pattern(ByteReader& in, Read&& read) {
+  if (in.remaining() >= kMaxPatternBytes) [[likely]] {
+    FastReader fast(in);
+    read(fast);
+    in.set_position(fast.position());
+  } else {
+    read(in);
+  }
 }
 
 // ---- encode ----
@@ -166,7 +227,8 @@ void put_sync(ByteWriter& out, const Sync& sync) {
 
 // ---- decode ----
 
-Register read_register(ByteReader& in, const Where& where) {
+template <class In>
+TRN_INLINE Register read_register(In& in, const Where& where) {
   const Register reg = in.u8();
   if (reg > kRankRegister) [[unlikely]] {
     fail(in, where,
@@ -175,7 +237,8 @@ Register read_register(ByteReader& in, const Where& where) {
   return reg;
 }
 
-void read(ByteReader& in, Affine& value, unsigned terms, const Where& where) {
+template <class In>
+TRN_INLINE void read_affine(In& in, Affine& value, unsigned terms, const Where& where) {
   value.base = in.signed_varint();
   value.term_count = static_cast<std::uint8_t>(terms);
   for (std::size_t i = 0; i < terms; ++i) {
@@ -184,8 +247,8 @@ void read(ByteReader& in, Affine& value, unsigned terms, const Where& where) {
   }
 }
 
-template <class E>
-E read_enum(ByteReader& in, const Where& where) {
+template <class E, class In>
+TRN_INLINE E read_enum(In& in, const Where& where) {
   const std::uint8_t value = in.u8();
   if (value >= EnumNames<E>::value.size()) [[unlikely]] {
     fail(in, where,
@@ -194,8 +257,8 @@ E read_enum(ByteReader& in, const Where& where) {
   return static_cast<E>(value);
 }
 
-template <class T>
-T read_signed(ByteReader& in, const Where& where) {
+template <class T, class In>
+TRN_INLINE T read_signed(In& in, const Where& where) {
   const std::int64_t value = in.signed_varint();
   if (value < std::numeric_limits<T>::min() || value > std::numeric_limits<T>::max()) [[unlikely]] {
     fail(in, where, fmt::format("{} does not fit in {} bits", value, 8 * sizeof(T)));
@@ -203,8 +266,8 @@ T read_signed(ByteReader& in, const Where& where) {
   return static_cast<T>(value);
 }
 
-template <class T>
-T read_unsigned(ByteReader& in, const Where& where) {
+template <class T, class In>
+TRN_INLINE T read_unsigned(In& in, const Where& where) {
   const std::uint64_t value = in.varint();
   if (value > std::numeric_limits<T>::max()) [[unlikely]] {
     fail(in, where, fmt::format("{} does not fit in {} bits", value, 8 * sizeof(T)));
@@ -212,7 +275,8 @@ T read_unsigned(ByteReader& in, const Where& where) {
   return static_cast<T>(value);
 }
 
-unsigned read_dims(ByteReader& in, unsigned dims, const Where& where) {
+template <class In>
+TRN_INLINE unsigned read_dims(In& in, unsigned dims, const Where& where) {
   if (dims > kFreeDims) [[unlikely]] {
     fail(in, where, fmt::format("expected at most {} dimensions, got {}", kFreeDims, dims));
   }
@@ -220,7 +284,8 @@ unsigned read_dims(ByteReader& in, unsigned dims, const Where& where) {
 }
 
 /// A dimension's size; `elements` is the product so far.
-std::uint32_t read_size(ByteReader& in, std::uint64_t& elements, const Where& where) {
+template <class In>
+TRN_INLINE std::uint32_t read_size(In& in, std::uint64_t& elements, const Where& where) {
   const auto size = read_unsigned<std::uint32_t>(in, where);
   // Both factors are at most 2^32 - 1 and 2^32: the product does not wrap.
   elements *= size;
@@ -229,7 +294,8 @@ std::uint32_t read_size(ByteReader& in, std::uint64_t& elements, const Where& wh
   return size;
 }
 
-void read(ByteReader& in, Access& value, const Where& where) {
+template <class In>
+TRN_INLINE void read_access(In& in, Access& value, const Where& where) {
   const unsigned head = in.u8();
   const unsigned memory = head & 3U;
   if (memory > static_cast<unsigned>(Memory::Psum)) [[unlikely]] {
@@ -251,7 +317,7 @@ void read(ByteReader& in, Access& value, const Where& where) {
                        value.start_partition));
     }
   }
-  read(in, value.offset, head >> 5U & 3U, where);
+  read_affine(in, value.offset, head >> 5U & 3U, where);
   std::uint64_t elements = 1;
   for (std::size_t i = 0; i < value.dims; ++i) {
     value.free[i].stride = read_signed<std::int32_t>(in, where);
@@ -259,7 +325,8 @@ void read(ByteReader& in, Access& value, const Where& where) {
   }
 }
 
-void read(ByteReader& in, DmaSide& value, const Where& where) {
+template <class In>
+TRN_INLINE void read_side(In& in, DmaSide& value, const Where& where) {
   const unsigned head = in.u8();
   const unsigned memory = head & 3U;
   if (memory > static_cast<unsigned>(Memory::Hbm) || head >= 0x80) [[unlikely]] {
@@ -273,12 +340,20 @@ void read(ByteReader& in, DmaSide& value, const Where& where) {
     fail(in, where,
          fmt::format("expected an element of 1..2^30 bytes, got {}", value.element_bytes));
   }
-  read(in, value.address, head >> 5U & 3U, where);
+  read_affine(in, value.address, head >> 5U & 3U, where);
   std::uint64_t elements = 1;
   for (std::size_t i = 0; i < value.dims; ++i) {
     value.pattern[i].stride_bytes = in.signed_varint();
     value.pattern[i].size = read_size(in, elements, where);
   }
+}
+
+void read(ByteReader& in, Access& value, const Where& where) {
+  read_pattern(in, [&](auto& reader) { read_access(reader, value, where); });
+}
+
+void read(ByteReader& in, DmaSide& value, const Where& where) {
+  read_pattern(in, [&](auto& reader) { read_side(reader, value, where); });
 }
 
 void read(ByteReader& in, ScalarOperand& value, const Where& where) {
@@ -384,7 +459,7 @@ void read_wait(ByteReader& in, Wait& wait) {
   wait.semaphore = static_cast<SemaphoreId>(semaphore);
   wait.condition = static_cast<WaitCondition>(condition);
   wait.value = {};
-  read(in, wait.value, head >> 2U & 3U, kWhere);
+  read_affine(in, wait.value, head >> 2U & 3U, kWhere);
 }
 
 void read_update(ByteReader& in, Update& update) {

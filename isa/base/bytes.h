@@ -125,6 +125,11 @@ class ByteReader {
     return base_ + static_cast<std::uint64_t>(at_ - begin_);
   }
 
+  /// The next byte and the way to go on from a later one, for decoders that keep their place in a
+  /// register; they look at remaining() first.
+  [[nodiscard]] const std::uint8_t* position() const { return at_; }
+  void set_position(const std::uint8_t* at) { at_ = at; }
+
   /// Throws the InputError of this place. back: bytes already read of what is wrong.
   [[noreturn]] void fail(std::string_view message, std::uint64_t back = 0) const;
 
