@@ -1,4 +1,5 @@
-// Profiles into traces: any bytes give a trace that can be written and read, or an InputError.
+// Profiles into traces: any bytes give a trace that can be written, read and checked, or an
+// InputError.
 //
 // An input that does not begin with '{' is taken for instruction rows, `Engine OPCODE operands` a
 // line, and wrapped in an export: so changed bytes reach the operands and not only the JSON reader.
@@ -6,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -15,6 +17,7 @@
 #include "isa/base/error.h"
 #include "isa/import/profile.h"
 #include "isa/trace.h"
+#include "isa/validate.h"
 
 namespace {
 
@@ -35,13 +38,12 @@ std::string wrapped(std::string_view rows) {
       Json{{"subgraph", "sg00"}, {"q_name", "qSyncDynamicHW"}, {"q_idx", 1}},
       Json{{"subgraph", "sg00"}, {"q_name", "qGpSimdDynamic"}, {"q_idx", 0}}};
   Json& list = profile["instruction"] = Json::array();
+  std::map<std::string, int> next_pc;
   while (!rows.empty()) {
     std::string_view line = until(rows, '\n');
     const std::string_view engine = until(line, ' ');
     const std::string_view opcode = until(line, ' ');
-    // One pc for all engines would leave holes in each: count in each engine.
-    int pc = 0;
-    for (const Json& row : list) pc += row["subgroup"] == engine ? 1 : 0;
+    const int pc = next_pc[std::string(engine)]++;  // one count for all would leave holes in each
     list.push_back(Json{{"subgraph", "sg00"},
                         {"compiler_pc", pc},
                         {"subgroup", engine},
@@ -62,6 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::vector<std::uint8_t> bytes = isa::trace_bytes(trace);
     const isa::TraceReader reader(bytes, "fuzz");
     TRN_CHECK(isa::trace_bytes(reader) == bytes, "a trace of {} bytes changed", bytes.size());
+    isa::validate(trace, {}, "fuzz");
   } catch (const InputError&) {  // what the importer should say
   }
   try {

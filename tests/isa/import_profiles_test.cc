@@ -13,6 +13,7 @@
 #include "isa/import/profile.h"
 #include "isa/text.h"
 #include "isa/trace.h"
+#include "isa/validate.h"
 #include "tests/support/paths.h"
 
 namespace trn::isa {
@@ -129,6 +130,10 @@ TEST_P(ImportedProfile, DoesNotFollowTheOrderOfRows) {
   nlohmann::json profile = nlohmann::json::parse(json_);
   std::reverse(profile["instruction"].begin(), profile["instruction"].end());
   EXPECT_EQ(trace_bytes(import_profile(profile.dump(), "p.json")), original);
+}
+
+TEST_P(ImportedProfile, KeepsTheHardwaresLimits) {
+  EXPECT_NO_THROW(validate(import_profile(json_, "p.json"), {}, "p.json"));
 }
 
 TEST_P(ImportedProfile, IsTheShippedTrace) {
