@@ -242,6 +242,7 @@ class Importer {
                                      [&](const Known& k) { return k.name == row_->opcode; });
     if (known == kKnown.end()) {
       std::vector<std::string_view> names;
+      names.reserve(kKnown.size());
       for (const Known& k : kKnown) names.push_back(k.name);
       fail("opcode",
            fmt::format("cannot be imported: '{}'{}, with operands '{}'", row_->opcode.substr(0, 40),
