@@ -303,12 +303,13 @@ bool Engine::run_engine() {
         engine_wake_.move(start);
         break;
       }
-      if (!head.announced) {
-        head.announced = true;
+      if (head.announced == kNotAnnounced) {
+        head.announced = sc_core::sc_delta_count();
         context_.shared.announce(id_, uop.psum_banks, start, start + uop.cost.occupancy);
         engine_wake_.soon();
         break;
       }
+      if (head.announced == sc_core::sc_delta_count()) break;  // others may still announce
     }
     const bool waited = start > free;
     CriticalPath path = ready.path;

@@ -110,6 +110,7 @@ class Engine : public sc_core::sc_module {
     StallReason reason = StallReason::None;
     CriticalPath path{};
   };
+  static constexpr std::uint64_t kNotAnnounced = ~std::uint64_t{0};
   /// An instruction in the engine's queue.
   struct Queued {
     const Uop* uop = nullptr;
@@ -117,7 +118,7 @@ class Engine : public sc_core::sc_module {
     std::uint64_t sequence = 0;
     Readiness ready{};  // its dispatch
     std::array<std::int64_t, Uop::kMaxFootprints> shift{};
-    bool announced = false;
+    std::uint64_t announced = kNotAnnounced;  // in this delta cycle
   };
   /// A recent write that a reader may have to wait for.
   struct Pending {
