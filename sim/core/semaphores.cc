@@ -131,6 +131,12 @@ std::int64_t Semaphores::value(isa::SemaphoreId id) const {
   return value;
 }
 
+std::int64_t Semaphores::last_value(isa::SemaphoreId id) const {
+  std::int64_t value = states_[id].value;
+  for (const SemaphoreWrite& write : states_[id].log) value = applied(value, write);
+  return value;
+}
+
 void Semaphores::finish() {
   for (std::size_t id = 0; id < states_.size(); ++id)
     prune(static_cast<isa::SemaphoreId>(id), states_[id], kNever);

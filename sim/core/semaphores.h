@@ -76,6 +76,9 @@ class Semaphores {
   /// The value at the current time, all writes up to it applied.
   [[nodiscard]] std::int64_t value(isa::SemaphoreId id) const;
 
+  /// The value when all that is posted has happened: of a program that has stopped.
+  [[nodiscard]] std::int64_t last_value(isa::SemaphoreId id) const;
+
   /// Applies what is left, so that an overflow in the last writes is found. Call after the run.
   void finish();
 

@@ -477,7 +477,7 @@ std::string Engine::waiting_for() {
   return fmt::format("{}: {} {} {} {}, is {}", where, event ? "event" : "semaphore",
                      event ? wait_.semaphore - isa::kFirstEvent : wait_.semaphore,
                      name_of(wait_.condition), wait_.value,
-                     context_.semaphores.value(wait_.semaphore));
+                     context_.semaphores.last_value(wait_.semaphore));
 }
 
 }  // namespace trn::sim

@@ -87,13 +87,15 @@ std::string NeuronCore::describe(isa::Engine engine, std::uint64_t index) {
 
 CoreResult NeuronCore::result() {
   std::string stuck;
+  Time stopped = std::max(Simulation::now(), dma_->last_completion());
   for (const auto& engine : engines_) {
+    stopped = std::max(stopped, engine->last_end());
     if (engine->finished()) continue;
     stuck += fmt::format("{}{}", stuck.empty() ? "" : "\n  ", engine->waiting_for());
   }
   if (!stuck.empty())
     throw DeadlockError(fmt::format("the program stopped at {:.3f} us; who waits for what:\n  {}",
-                                    to_ns(Simulation::now()) * 1e-3, stuck));
+                                    to_ns(stopped) * 1e-3, stuck));
   semaphores_.finish();
 
   CoreResult result;
