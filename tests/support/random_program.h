@@ -23,6 +23,7 @@ struct RandomProgram {
 struct RandomOptions {
   std::size_t steps = 200;
   bool dma = true;
+  bool one_ring = false;  ///< only Sync triggers DMAs
   bool loops = true;
   bool psum = true;  ///< engines meet in PSUM
 };
@@ -55,8 +56,8 @@ class RandomProgramMaker {
       add_loop(engine);
       return;
     }
-    const bool transfer = options_.dma && engine != isa::Engine::Tensor &&
-                          engine != isa::Engine::Vector &&
+    const bool transfer = options_.dma && (!options_.one_ring || engine == isa::Engine::Sync) &&
+                          engine != isa::Engine::Tensor && engine != isa::Engine::Vector &&
                           (engine == isa::Engine::Sync ? chance(40) : chance(15));
     if (transfer) {
       add_dma(engine);
