@@ -100,22 +100,52 @@ PipelineCost Lowering::pipeline_cost(const Cost& cost, isa::Engine engine) const
           from_cycles(cost.latency_cycles, hz), from_cycles(cost.restart_cycles, hz)};
 }
 
+const Lowering::Known& Lowering::known_cost(isa::CostClass cost_class, isa::Engine engine,
+                                            const CostFeatures& features) {
+  Known& known = last_[static_cast<std::size_t>(cost_class) * isa::kEngines + isa::index(engine)];
+  if (known.valid && known.features == features) return known;
+  const Cost cost = costs_.lookup(cost_class, engine, features);
+  known.features = features;
+  known.valid = true;
+  known.ii_cycles = cost.ii_cycles;
+  known.cost = pipeline_cost(cost, engine);
+  known.contended = known.cost;
+  if (engine == isa::Engine::Vector) {
+    CostFeatures contended = features;
+    contended.contended = Flag::Yes;
+    known.contended = pipeline_cost(costs_.lookup(cost_class, engine, contended), engine);
+  }
+  return known;
+}
+
 void Lowering::lower(const isa::Instr& instr, isa::Engine engine, std::uint64_t index, Uop& out,
                      std::vector<std::unique_ptr<DmaPlan>>& plans) {
   out = Uop{};
   out.instr = &instr;
   out.index = index;
+  out.location = instr.at.location;
+  out.wait_semaphore = instr.sync.wait.semaphore;
+  out.wait_condition = instr.sync.wait.condition;
+  out.wait_value = instr.sync.wait.value.base;
+  out.wait_moves = !instr.sync.wait.value.constant();
+  out.update_semaphore = instr.sync.update.semaphore;
+  out.update_kind = instr.sync.update.kind;
+  out.update_value = instr.sync.update.value;
+  out.update_at_read = instr.sync.update.when == isa::UpdateWhen::OperandsRead;
   const isa::CostClass cost_class = isa::cost_class(instr);
-  CostFeatures features = features_of(instr.op);
   if (cost_class == isa::CostClass::DmaTrigger) {
     out.kind = UopKind::Dma;
     plans.push_back(std::make_unique<DmaPlan>(plan_dma(instr.op, chip_.dma)));
     out.plan = plans.back().get();
     return;
   }
-  const Cost cost = costs_.lookup(cost_class, engine, features);
-  out.cost = pipeline_cost(cost, engine);
-  if (cost_class == isa::CostClass::Control || cost_class == isa::CostClass::Collective) return;
+  const Known& cost = known_cost(cost_class, engine, features_of(instr.op));
+  out.cost = cost.cost;
+  if (cost_class == isa::CostClass::Control || cost_class == isa::CostClass::Collective) {
+    out.semaphore = std::holds_alternative<isa::EventSemaphore>(instr.op);
+    out.drain = std::holds_alternative<isa::Drain>(instr.op);
+    return;
+  }
 
   std::visit([&](const auto& op) { add_footprints(op, out); }, instr.op);
   switch (cost_class) {
@@ -140,15 +170,12 @@ void Lowering::lower(const isa::Instr& instr, isa::Engine engine, std::uint64_t 
       out.kind = UopKind::Compute;
   }
   if (const auto* activate = std::get_if<isa::Activate>(&instr.op)) {
+    out.activate = true;
     const auto set = chip_.scalar.function_sets.find(std::string(name_of(activate->function)));
     if (set != chip_.scalar.function_sets.end())
       out.function_set = static_cast<std::uint8_t>(set->second);
   }
-  out.contended = out.cost;
-  if (engine == isa::Engine::Vector) {
-    features.contended = Flag::Yes;
-    out.contended = pipeline_cost(costs_.lookup(cost_class, engine, features), engine);
-  }
+  out.contended = cost.contended;
   out.psum_banks = psum_banks(out, chip_.psum);
   const bool contends = out.contended.occupancy != out.cost.occupancy;
   out.shared = out.psum_banks != 0 || contends || engine == isa::Engine::GpSimd;

@@ -30,11 +30,24 @@ class Lowering {
   [[nodiscard]] std::vector<std::string> assumed_costs() const;
 
  private:
+  /// A looked-up cost in time of the engine's clock.
+  struct Known {
+    CostFeatures features{};
+    bool valid = false;
+    double ii_cycles = 0;
+    PipelineCost cost{};
+    PipelineCost contended{};  ///< Vector, while GpSimd holds the bus
+  };
+
   [[nodiscard]] PipelineCost pipeline_cost(const Cost& cost, isa::Engine engine) const;
+  const Known& known_cost(isa::CostClass cost_class, isa::Engine engine,
+                          const CostFeatures& features);
 
   const ChipConfig& chip_;
   CostCache costs_;
   std::array<double, isa::kEngines> clock_hz_;
+  /// The last cost of each class and engine: neighbours are mostly alike.
+  std::array<Known, isa::kCostClasses * isa::kEngines> last_{};
 };
 
 }  // namespace trn::sim

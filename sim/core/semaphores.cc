@@ -11,7 +11,7 @@
 namespace trn::sim {
 namespace {
 
-constexpr std::size_t kLogBeforePruning = 8;
+constexpr std::size_t kFirstCapacity = 8;
 
 bool holds(isa::WaitCondition condition, std::int64_t value, std::int64_t expected) {
   switch (condition) {
@@ -61,25 +61,25 @@ std::int64_t Semaphores::applied(std::int64_t value, const SemaphoreWrite& write
 }
 
 void Semaphores::prune(isa::SemaphoreId id, State& state, Time before) {
-  auto kept = state.log.begin();
-  for (; kept != state.log.end() && kept->at < before; ++kept) {
-    state.value = applied(state.value, *kept);
-    const std::int64_t limit = id < isa::kFirstEvent ? max_value_ : 1;
-    if (state.value < 0 || state.value > limit) {
+  const std::int64_t limit = id < isa::kFirstEvent ? max_value_ : 1;
+  while (!state.log.empty() && state.log.front().at < before) {
+    const SemaphoreWrite& write = state.log.front();
+    state.value = applied(state.value, write);
+    if (state.value < 0 || state.value > limit)
       throw InputError(
-          describe_(kept->engine, kept->index),
+          describe_(write.engine, write.index),
           fmt::format("{} {} to {}, expected 0 to {}", name_of(id),
                       state.value < 0 ? "underflows" : "overflows", state.value, limit));
-    }
+    state.log.pop_front();
   }
-  state.log.erase(state.log.begin(), kept);
 }
 
 void Semaphores::post(isa::SemaphoreId id, const SemaphoreWrite& write) {
   State& state = states_[id];
   const Time now = Simulation::now();
   TRN_CHECK(write.at >= now, "semaphore {} written in the past: {} < {}", id, write.at, now);
-  if (state.log.size() >= kLogBeforePruning) prune(id, state, now - horizon_);
+  prune(id, state, now - horizon_);
+  if (state.log.full()) state.log.set_capacity(std::max(kFirstCapacity, 2 * state.log.size()));
   auto place = state.log.end();
   while (place != state.log.begin() && order_of(write) < order_of(*std::prev(place))) --place;
   state.log.insert(place, write);

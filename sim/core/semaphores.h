@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <boost/circular_buffer.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -88,8 +89,8 @@ class Semaphores {
     WakeUp* wake;
   };
   struct State {
-    std::int64_t value = 0;             // before the first write of `log`
-    std::vector<SemaphoreWrite> log{};  // ordered; the front is dropped when long past
+    std::int64_t value = 0;                        // before the first write of `log`
+    boost::circular_buffer<SemaphoreWrite> log{};  // ordered; the front goes when long past
     std::vector<Waiter> waiters{};
   };
 

@@ -22,17 +22,14 @@ constexpr bool in_sequencer(UopKind kind) { return kind <= UopKind::Dma; }
 
 /// The bytes of each partition that an operand may touch, as one range.
 struct Footprint {
+  std::int64_t low = 0;  ///< first byte, of the constant part of the address
+  std::int64_t high = 0;
+  const isa::Affine* address = nullptr;  ///< set when registers move it
   isa::Memory memory = isa::Memory::Sbuf;
   bool write = false;
   std::uint8_t first_partition = 0;
   std::uint8_t partitions = 0;
-  std::int64_t low = 0;  ///< first byte, of the constant part of the address
-  std::int64_t high = 0;
-  const isa::Affine* address = nullptr;  ///< set when registers move it
 };
-
-/// A function that needs no table.
-inline constexpr std::uint8_t kNoFunctionSet = 255;
 
 /// Durations of an instruction in an engine's pipeline.
 struct PipelineCost {
@@ -42,8 +39,11 @@ struct PipelineCost {
   Time restart = 0;    ///< reported start to effective start when the unit was idle
 };
 
+/// A function that needs no table.
+inline constexpr std::uint8_t kNoFunctionSet = 255;
+
 /// An instruction made ready for execution, once however often it runs: costs looked up, patterns
-/// summed up.
+/// summed up. What every execution reads stands first.
 struct Uop {
   static constexpr std::size_t kMaxFootprints = 6;
 
@@ -51,22 +51,34 @@ struct Uop {
   std::uint64_t index = 0;  ///< in its stream
   UopKind kind = UopKind::Control;
   std::uint8_t footprint_count = 0;
-  bool moves = false;           ///< an address or wait depends on registers
-  bool shared = false;          ///< it meets other engines in PSUM or on the shared bus
-  bool transpose = false;       ///< counts as data movement
-  std::uint8_t psum_banks = 0;  ///< mask, of constant addresses
+  std::uint8_t psum_banks = 0;                 ///< mask, of constant addresses
   std::uint8_t function_set = kNoFunctionSet;  ///< that an ACTIVATE needs
+  bool moves = false;                          ///< an address depends on registers
+  bool shared = false;      ///< it meets other engines in PSUM or on the shared bus
+  bool transpose = false;   ///< counts as data movement
+  bool activate = false;    ///< an ACTIVATE
+  bool semaphore = false;   ///< an EVENT_SEMAPHORE: waiting only, no activity
+  bool drain = false;       ///< a DRAIN
+  bool wait_moves = false;  ///< the value waited for depends on registers
+  isa::WaitCondition wait_condition = isa::WaitCondition::GreaterEqual;
+  isa::SemaphoreId wait_semaphore = isa::kNoSemaphore;
+  isa::SemaphoreId update_semaphore = isa::kNoSemaphore;
+  isa::UpdateKind update_kind = isa::UpdateKind::Increment;
+  bool update_at_read = false;  ///< when the operands are read, not at the end
+  std::uint32_t update_value = 0;
+  std::uint32_t location = 0;   ///< of the source line
+  std::int64_t wait_value = 0;  ///< its constant part
   PipelineCost cost{};
-  PipelineCost contended{};  ///< while GpSimd holds the bus
-  double cycles = 0;         ///< Tensor: moving cycles, or cycles to load the weights
+  double cycles = 0;  ///< Tensor: moving cycles, or cycles to load the weights
   double flops = 0;
   double adjusted_flops = 0;
+  const DmaPlan* plan = nullptr;
   std::uint32_t sbuf_read = 0;  ///< bytes, as the profiler counts them
   std::uint32_t sbuf_write = 0;
   std::uint32_t psum_read = 0;
   std::uint32_t psum_write = 0;
   std::array<Footprint, kMaxFootprints> footprints{};
-  const DmaPlan* plan = nullptr;
+  PipelineCost contended{};  ///< while GpSimd holds the bus
 };
 
 }  // namespace trn::sim

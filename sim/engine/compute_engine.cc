@@ -11,7 +11,7 @@ Engine::Execution ComputeEngine::occupy(const PipelineCost& cost, Time start, bo
   const Time effective = std::max(start + restart, unit_free_);
   free_ = start + restart + cost.issue;
   unit_free_ = effective + cost.occupancy;
-  return {effective, effective + cost.latency};
+  return {unit_free_, effective + cost.latency};
 }
 
 Engine::Execution ComputeEngine::execute(const Uop& uop, Time start, bool waited) {

@@ -95,6 +95,7 @@ Engine::Engine(const sc_core::sc_module_name& name, isa::Engine id, const Engine
       dispatch_time_(from_ns(config.dispatch)),
       refill_time_(from_ns(config.refill)),
       read_after_write_(from_ns(config.read_after_write)),
+      asks_(id != isa::Engine::GpSimd),
       sequencer_time_(from_ns(config.launch_delay)),
       queue_(config.queue_depth),
       starts_(config.queue_depth),
@@ -138,7 +139,7 @@ bool Engine::run_sequencer() {
       sequencer_wake_.move(sequencer_time_);
       break;
     }
-    if (control_uop && std::holds_alternative<isa::Drain>(uop.instr->op)) {
+    if (uop.drain) {
       if (!queue_.empty()) break;  // run_engine() comes back here
       advance_sequencer(last_end_);
       if (last_end_ > now) {
@@ -170,14 +171,14 @@ void Engine::advance_sequencer(Time to) {
 }
 
 Engine::Readiness Engine::wait_for(const Uop& uop) {
-  const isa::Wait& wait = uop.instr->sync.wait;
-  if (!wait.present()) return {sequencer_time_, StallReason::None, sequencer_path_};
+  if (uop.wait_semaphore == isa::kNoSemaphore)
+    return {sequencer_time_, StallReason::None, sequencer_path_};
   if (!waiting_)
-    wait_ = {wait.semaphore,
-             wait.condition,
+    wait_ = {uop.wait_semaphore,
+             uop.wait_condition,
              static_cast<std::uint8_t>(id_),
              waiter_kind(uop),
-             registers_.evaluate(wait.value),
+             uop.wait_moves ? registers_.evaluate(uop.instr->sync.wait.value) : uop.wait_value,
              sequencer_time_};
   const Satisfied satisfied = context_.semaphores.evaluate(wait_);
   if (satisfied.at > Simulation::now()) {
@@ -227,8 +228,9 @@ void Engine::control(const Uop& uop, const Readiness& ready) {
   Time end = 0;
   Time next = 0;
   if (uop.kind == UopKind::Dma) {
-    const TriggerTiming timing = context_.dma->trigger(
-        {id_, uop.index, sequence, uop.plan, instr.sync.wait.present(), ready.at, ready.path});
+    const TriggerTiming timing =
+        context_.dma->trigger({id_, uop.index, sequence, uop.plan,
+                               uop.wait_semaphore != isa::kNoSemaphore, ready.at, ready.path});
     advance_sequencer(timing.start);
     end = timing.end;
     next = timing.next_data;
@@ -236,7 +238,7 @@ void Engine::control(const Uop& uop, const Readiness& ready) {
   } else {
     end = sequencer_time_ + uop.cost.latency;
     next = sequencer_time_ + uop.cost.issue;
-    refilling_ = std::holds_alternative<isa::EventSemaphore>(instr.op);
+    refilling_ = uop.semaphore;
   }
   account(uop, sequence, ready.at, sequencer_time_, end, ready.reason, sequencer_path_);
   CriticalPath path = sequencer_path_;
@@ -294,7 +296,7 @@ bool Engine::run_engine() {
     const Time free = earliest(uop);
     Time start = std::max(ready.at, free);
     StallReason reason = ready.at > free ? ready.reason : StallReason::None;
-    if (const Time safe = hazard(head); safe > start) {
+    if (const Time safe = hazard(head, start); safe > start) {
       start = safe;
       reason = StallReason::ReadAfterWrite;
     }
@@ -306,10 +308,13 @@ bool Engine::run_engine() {
       if (head.announced == kNotAnnounced) {
         head.announced = sc_core::sc_delta_count();
         context_.shared.announce(id_, uop.psum_banks, start, start + uop.cost.occupancy);
-        engine_wake_.soon();
-        break;
+        if (asks_) {
+          engine_wake_.soon();
+          break;
+        }
+      } else if (head.announced == sc_core::sc_delta_count()) {
+        break;  // others may still announce
       }
-      if (head.announced == sc_core::sc_delta_count()) break;  // others may still announce
     }
     const bool waited = start > free;
     CriticalPath path = ready.path;
@@ -321,8 +326,9 @@ bool Engine::run_engine() {
     account(uop, head.sequence, ready.at, start, execution.end, reason, path);
     engine_path_ = path;
     engine_path_at_ = start;
-    path.add(resource_, execution.end - start);
-    update(uop, head.sequence, execution.end, path);
+    const Time updated = uop.update_at_read ? execution.read : execution.end;
+    path.add(resource_, updated - start);
+    update(uop, head.sequence, updated, path);
     note_accesses(head, execution.end);
     starts_.push_back(start);
     ++started_;
@@ -338,11 +344,12 @@ Time Engine::start_of(std::uint64_t number) const {
   return starts_[static_cast<std::size_t>(number - (started_ - starts_.size()))];
 }
 
-Time Engine::hazard(const Queued& queued) const {
+/// When the results that the instruction reads are there; `start` or earlier when it need not wait.
+Time Engine::hazard(const Queued& queued, Time start) {
   if (strict_) return last_end_;
+  while (!writes_.empty() && writes_.front().end + read_after_write_ <= start) writes_.pop_front();
   Time until = 0;
   for (const Pending& write : writes_) {
-    if (write.end + read_after_write_ <= until) continue;
     for (std::size_t i = 0; i < queued.uop->footprint_count; ++i) {
       const Footprint& access = queued.uop->footprints[i];
       const std::int64_t shift = queued.shift[i];
@@ -351,7 +358,7 @@ Time Engine::hazard(const Queued& queued) const {
         continue;
       if (access.first_partition < write.first_partition + write.partitions &&
           write.first_partition < access.first_partition + access.partitions)
-        until = write.end + read_after_write_;
+        until = std::max(until, write.end + read_after_write_);
     }
   }
   return until;
@@ -396,12 +403,11 @@ SemaphoreWrite Engine::semaphore_write(std::uint64_t index, std::uint64_t sequen
 }
 
 void Engine::update(const Uop& uop, std::uint64_t sequence, Time at, const CriticalPath& path) {
-  const isa::Update& update = uop.instr->sync.update;
-  if (!update.present()) return;
+  if (uop.update_semaphore == isa::kNoSemaphore) return;
   SemaphoreWrite write = semaphore_write(uop.index, sequence, at, path);
-  write.value = update.value;
-  write.kind = update.kind;
-  context_.semaphores.post(update.semaphore, write);
+  write.value = uop.update_value;
+  write.kind = uop.update_kind;
+  context_.semaphores.post(uop.update_semaphore, write);
 }
 
 void Engine::account(const Uop& uop, std::uint64_t sequence, Time ready, Time start, Time end,
@@ -422,12 +428,15 @@ void Engine::account(const Uop& uop, std::uint64_t sequence, Time ready, Time st
     if (first_) reason = StallReason::Launch;
     if (reason == StallReason::None) reason = StallReason::Sequencer;
     stats_.stalled[static_cast<std::size_t>(reason)] += stall;
-    stalls_[stall_key(reason, uop.instr->at.location)] += stall;
+    const std::uint64_t key = stall_key(reason, uop.location);
+    if (last_stall_ == nullptr || last_stall_->first != key)
+      last_stall_ = &*stalls_.try_emplace(key).first;
+    last_stall_->second += stall;
+    cursor_ = start;
   }
   // As the profiler has it, waiting for a semaphore is no activity.
-  const bool active = !std::holds_alternative<isa::EventSemaphore>(uop.instr->op);
-  if (active && end > cursor_) {
-    stats_.active += end - std::max(cursor_, start);
+  if (!uop.semaphore && end > cursor_) {
+    stats_.active += end - cursor_;
     cursor_ = end;
   }
   first_ = false;

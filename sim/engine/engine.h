@@ -93,8 +93,8 @@ class Engine : public sc_core::sc_module {
  protected:
   /// When an instruction starts and what it occupies.
   struct Execution {
-    Time effective = 0;  ///< the unit is held from here
-    Time end = 0;        ///< the result is visible
+    Time read = 0;  ///< the operands are no longer needed
+    Time end = 0;   ///< the result is visible
   };
   /// The earliest start that the unit itself allows.
   [[nodiscard]] virtual Time earliest(const Uop& uop) const = 0;
@@ -138,7 +138,7 @@ class Engine : public sc_core::sc_module {
   void execute_control(const isa::Instr& instr);
   [[nodiscard]] Readiness wait_for(const Uop& uop);
   [[nodiscard]] Time start_of(std::uint64_t number) const;
-  [[nodiscard]] Time hazard(const Queued& queued) const;
+  [[nodiscard]] Time hazard(const Queued& queued, Time start);
   void note_accesses(const Queued& queued, Time end);
   void check_bounds(const Uop& uop, const Queued& queued);
   [[nodiscard]] SemaphoreWrite semaphore_write(std::uint64_t index, std::uint64_t sequence, Time at,
@@ -156,6 +156,7 @@ class Engine : public sc_core::sc_module {
   const Time dispatch_time_;
   const Time refill_time_;
   const Time read_after_write_;
+  const bool asks_;  // GpSimd announces itself and takes no account of others
   WakeUp sequencer_wake_{"sequencer_wake"};
   WakeUp engine_wake_{"engine_wake"};
 
@@ -187,7 +188,8 @@ class Engine : public sc_core::sc_module {
   Time cursor_ = 0;  // up to here each instant is active or stalled
   bool first_ = true;
   EngineStats stats_{};
-  std::unordered_map<std::uint64_t, Time> stalls_;  // by reason and source location
+  std::unordered_map<std::uint64_t, Time> stalls_;              // by reason and source location
+  std::pair<const std::uint64_t, Time>* last_stall_ = nullptr;  // the last entry used
   std::uint64_t activations_ = 0;
   std::uint64_t sbuf_peak_ = 0;
   std::uint64_t psum_peak_ = 0;

@@ -13,7 +13,7 @@ namespace trn::sim {
 
 /// A block of a stream, made ready for execution.
 struct Block {
-  std::uint64_t number = 0;
+  std::uint64_t number = ~std::uint64_t{0};
   std::uint32_t pins = 0;  ///< instructions of it that wait in an engine's queue
   std::vector<isa::Instr> instrs;
   std::vector<Uop> uops;
@@ -41,6 +41,7 @@ class InstructionSource {
 
  private:
   Block& load(std::uint64_t number);
+  Block& vacant();
 
   const isa::Code& code_;
   std::uint32_t program_;
@@ -48,7 +49,9 @@ class InstructionSource {
   Lowering& lowering_;
   std::uint64_t size_;
   Block* current_ = nullptr;
-  std::list<Block> blocks_;  // most recently used first
+  std::list<Block> blocks_;     // most recently used first
+  std::uint64_t farthest_ = 0;  // block read
+  bool looping_ = false;        // it jumped back and has not passed the farthest block since
 };
 
 }  // namespace trn::sim

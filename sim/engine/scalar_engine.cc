@@ -16,16 +16,15 @@ Engine::Execution ScalarEngine::execute(const Uop& uop, Time start, bool waited)
     implicit_load_ = false;  // the program looks after its tables
     ++stats_.table_loads;
   }
-  const bool activate = std::holds_alternative<isa::Activate>(uop.instr->op);
   Time load = 0;
-  if (activate && implicit_load_ && uop.function_set != kNoFunctionSet &&
+  if (uop.activate && implicit_load_ && uop.function_set != kNoFunctionSet &&
       loaded_ != uop.function_set) {
     loaded_ = uop.function_set;
     ++stats_.table_loads;
     load = table_load_.latency;
   }
   Execution execution = ComputeEngine::execute(uop, start + load, waited && load == 0);
-  if (activate) {
+  if (uop.activate) {
     ++stats_.activates;
     stats_.activate_time += execution.end - start;
   }

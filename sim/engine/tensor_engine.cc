@@ -31,7 +31,8 @@ Engine::Execution TensorEngine::load_weights(const Uop& uop, Time start) {
   const double cycles = load_cycles_ + (streaming ? config_.load_report_busy_cycles
                                                   : config_.load_report_idle_cycles);
   const double fixed_ns = streaming ? config_.load_report_busy : config_.load_report_idle;
-  return {start, clock_.after(start, cycles) + from_ns(fixed_ns)};
+  const Time end = clock_.after(start, cycles) + from_ns(fixed_ns);
+  return {end, end};
 }
 
 Engine::Execution TensorEngine::matmul(const Uop& uop, Time start) {
@@ -61,7 +62,7 @@ Engine::Execution TensorEngine::matmul(const Uop& uop, Time start) {
     stats_.transpose_flops += uop.flops;
     stats_.adjusted_transpose_flops += uop.adjusted_flops;
   }
-  return {effective,
+  return {stream_free_,
           clock_.after(effective + from_ns(config_.drain), uop.cycles + config_.drain_cycles)};
 }
 
