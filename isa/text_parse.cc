@@ -694,6 +694,7 @@ class Parser {
     const auto found = ops.find(name);
     if (found == ops.end()) {
       std::vector<std::string_view> names;
+      names.reserve(ops.size());
       for (const auto& [known, op] : ops) names.push_back(known);
       throw Failure{tokens[0].column,
                     fmt::format("unknown instruction '{}'{}", name, did_you_mean(name, names))};
