@@ -88,8 +88,8 @@ struct DmaDim {
 /// In SBUF the address is partition * kSbufPartitionStride + byte, in HBM a byte address.
 struct DmaSide {
   Memory memory = Memory::Hbm;
-  Dtype dtype = Dtype::Uint8;  ///< when both sides differ the engine casts, through fp32
-  std::uint8_t dims = 0;       ///< dimensions in use, 0..4
+  Dtype dtype = Dtype::Uint8;       ///< when both sides differ the engine casts, through fp32
+  std::uint8_t dims = 0;            ///< dimensions in use, 0..4
   std::uint32_t element_bytes = 0;  ///< 0: the side is absent
   Affine address{};
   std::array<DmaDim, kFreeDims> pattern{};
@@ -124,7 +124,7 @@ struct RankGroup {
 
 /// Limits of one operand, as the documents state them; 0 or an empty set: no limit.
 struct Limits {
-  std::uint32_t free_min = 0;        ///< elements per partition
+  std::uint32_t free_min = 0;  ///< elements per partition
   std::uint32_t free_max = 0;
   std::uint32_t free_multiple = 0;
   std::uint32_t partitions_max = 0;
@@ -254,15 +254,46 @@ struct EnumNames<isa::UpdateWhen> {
 };
 template <>
 struct EnumNames<isa::CostClass> {
-  static constexpr std::array<std::string_view, isa::kCostClasses> value = {
-      "load_weights",  "matmul",       "copy",          "fill",          "predicated",
-      "transpose",     "two_input",    "one_input",     "reduce",        "partition_reduce",
-      "cumulative",    "scalar_reduce", "two_input_scalar", "scan",      "bn_stats",
-      "bn_aggregate",  "shuffle",      "reciprocal",    "max8",          "find_index8",
-      "match_replace8", "dropout",     "range_select",  "select_reduce", "dynamic_copy",
-      "random",        "activate",     "read_accumulator", "load_table", "iota",
-      "affine_select", "local_gather", "gather",        "nonzero",       "sequence_bounds",
-      "topk",          "random_state", "custom_op",     "dma_trigger",   "control",
-      "collective"};
+  static constexpr std::array<std::string_view, isa::kCostClasses> value = {"load_weights",
+                                                                            "matmul",
+                                                                            "copy",
+                                                                            "fill",
+                                                                            "predicated",
+                                                                            "transpose",
+                                                                            "two_input",
+                                                                            "one_input",
+                                                                            "reduce",
+                                                                            "partition_reduce",
+                                                                            "cumulative",
+                                                                            "scalar_reduce",
+                                                                            "two_input_scalar",
+                                                                            "scan",
+                                                                            "bn_stats",
+                                                                            "bn_aggregate",
+                                                                            "shuffle",
+                                                                            "reciprocal",
+                                                                            "max8",
+                                                                            "find_index8",
+                                                                            "match_replace8",
+                                                                            "dropout",
+                                                                            "range_select",
+                                                                            "select_reduce",
+                                                                            "dynamic_copy",
+                                                                            "random",
+                                                                            "activate",
+                                                                            "read_accumulator",
+                                                                            "load_table",
+                                                                            "iota",
+                                                                            "affine_select",
+                                                                            "local_gather",
+                                                                            "gather",
+                                                                            "nonzero",
+                                                                            "sequence_bounds",
+                                                                            "topk",
+                                                                            "random_state",
+                                                                            "custom_op",
+                                                                            "dma_trigger",
+                                                                            "control",
+                                                                            "collective"};
 };
 }  // namespace trn

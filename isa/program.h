@@ -59,7 +59,8 @@ struct TraceInfo {
   friend bool operator==(const TraceInfo&, const TraceInfo&) = default;
 };
 
-/// Instructions are fetched in blocks of this many, so that memory does not follow a trace's length.
+/// Instructions are fetched in blocks of this many, so that memory does not follow a trace's
+/// length.
 inline constexpr std::uint64_t kBlockInstructions = 256;
 
 /// Where instructions come from: a program in memory or a trace file.

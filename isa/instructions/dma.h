@@ -56,7 +56,8 @@ struct DmaTranspose {
   static constexpr EngineSet kEngines = {Engine::Tensor, Engine::Vector, Engine::Scalar,
                                          Engine::GpSimd, Engine::Sync};
   static constexpr CostClass kCost = CostClass::DmaTrigger;
-  static constexpr std::string_view kDoc = "Transposes 2- or 4-byte elements while copying to SBUF.";
+  static constexpr std::string_view kDoc =
+      "Transposes 2- or 4-byte elements while copying to SBUF.";
   static constexpr std::string_view kSource = "docs/sources.md#a2-dma-transpose";
   static constexpr auto operands() {
     return std::tuple{

@@ -8,9 +8,26 @@ inline constexpr EngineSet kEverySequencer = {Engine::Tensor, Engine::Vector, En
                                               Engine::GpSimd, Engine::Sync};
 
 enum class OrderingMode : std::uint8_t { Strict, Relaxed };
-enum class CompareOp : std::uint8_t { Always, Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual };
+enum class CompareOp : std::uint8_t {
+  Always,
+  Equal,
+  NotEqual,
+  Less,
+  LessEqual,
+  Greater,
+  GreaterEqual
+};
 enum class RegisterOp : std::uint8_t {
-  Add, Subtract, Multiply, And, Or, Xor, ShiftLeft, ShiftRight, Minimum, Maximum
+  Add,
+  Subtract,
+  Multiply,
+  And,
+  Or,
+  Xor,
+  ShiftLeft,
+  ShiftRight,
+  Minimum,
+  Maximum
 };
 
 struct EventSemaphore {
@@ -35,7 +52,8 @@ struct SemaphoreRangeClear {
   static constexpr std::string_view kSource = "docs/sources.md#profiles-opcodes";
   static constexpr auto operands() {
     return std::tuple{
-        Operand{"first", &SemaphoreRangeClear::first, Limits{.min = 0, .max = 511}, "first cleared"},
+        Operand{"first", &SemaphoreRangeClear::first, Limits{.min = 0, .max = 511},
+                "first cleared"},
         Operand{"last", &SemaphoreRangeClear::last, Limits{.min = 0, .max = 511}, "last cleared"}};
   }
 };
@@ -130,12 +148,11 @@ struct CompareBranch {
   static constexpr std::string_view kDoc = "Branches when the signed comparison holds.";
   static constexpr std::string_view kSource = "docs/sources.md#profiles-opcodes";
   static constexpr auto operands() {
-    return std::tuple{
-        Operand{"op", &CompareBranch::op, Limits{}, "comparison"},
-        Operand{"a", &CompareBranch::a, Limits{.optional = true}, "left operand"},
-        Operand{"b", &CompareBranch::b, Limits{.optional = true}, "right operand"},
-        Operand{"target", &CompareBranch::target, Limits{},
-                "instructions from this one to the next executed"}};
+    return std::tuple{Operand{"op", &CompareBranch::op, Limits{}, "comparison"},
+                      Operand{"a", &CompareBranch::a, Limits{.optional = true}, "left operand"},
+                      Operand{"b", &CompareBranch::b, Limits{.optional = true}, "right operand"},
+                      Operand{"target", &CompareBranch::target, Limits{},
+                              "instructions from this one to the next executed"}};
   }
 };
 
@@ -168,7 +185,8 @@ struct EndLoop {
   static constexpr std::string_view kName = "END_LOOP";
   static constexpr EngineSet kEngines = kEverySequencer;
   static constexpr CostClass kCost = CostClass::Control;
-  static constexpr std::string_view kDoc = "Counts one iteration and goes back while some are left.";
+  static constexpr std::string_view kDoc =
+      "Counts one iteration and goes back while some are left.";
   static constexpr std::string_view kSource = "docs/adr/0001-trace-format.md";
   static constexpr auto operands() {
     return std::tuple{
@@ -264,7 +282,8 @@ struct RankId {
   static constexpr std::string_view kDoc = "Register = own rank.";
   static constexpr std::string_view kSource = "docs/sources.md#nki-isa";
   static constexpr auto operands() {
-    return std::tuple{Operand{"dst", &RankId::dst, Limits{.min = 0, .max = 63}, "register written"}};
+    return std::tuple{
+        Operand{"dst", &RankId::dst, Limits{.min = 0, .max = 63}, "register written"}};
   }
 };
 

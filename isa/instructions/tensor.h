@@ -37,10 +37,11 @@ struct LdWeights {
   static constexpr std::string_view kSource = "docs/sources.md#a1-tensor";
   static constexpr auto operands() {
     return std::tuple{
-        Operand{"src", &LdWeights::src,
-                Limits{.free_max = 256, .partitions_max = 128, .memories = kSbuf,
-                       .dtypes = kMatmulDtypes},
-                "stationary tile [K, M]; 2 x M elements in double-row mode"},
+        Operand{
+            "src", &LdWeights::src,
+            Limits{
+                .free_max = 256, .partitions_max = 128, .memories = kSbuf, .dtypes = kMatmulDtypes},
+            "stationary tile [K, M]; 2 x M elements in double-row mode"},
         Operand{"transpose", &LdWeights::transpose, Limits{.optional = true}, "transpose mode"},
         Operand{"pass", &LdWeights::pass, Limits{.optional = true}, "LOW or HIGH half of fp32"},
         Operand{"mode", &LdWeights::mode, Limits{.optional = true}, "double-row fp8"},
@@ -73,12 +74,13 @@ struct Matmul {
   static constexpr auto operands() {
     return std::tuple{
         Operand{"src", &Matmul::src,
-                Limits{.free_max = 1024, .partitions_max = 128, .memories = kSbuf,
+                Limits{.free_max = 1024,
+                       .partitions_max = 128,
+                       .memories = kSbuf,
                        .dtypes = kMatmulDtypes},
                 "moving tile [K, N]; 2 x N elements in double-row mode"},
         Operand{"dst", &Matmul::dst,
-                Limits{.free_max = 512, .partitions_max = 128, .memories = kPsum},
-                "result [M, N]"},
+                Limits{.free_max = 512, .partitions_max = 128, .memories = kPsum}, "result [M, N]"},
         Operand{"start", &Matmul::start, Limits{.optional = true},
                 "overwrites PSUM instead of adding to it"},
         Operand{"stop", &Matmul::stop, Limits{.optional = true}, "last of an accumulation"},
