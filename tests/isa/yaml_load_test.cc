@@ -1,5 +1,6 @@
 #include "isa/base/yaml_load.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -182,8 +183,9 @@ TEST(YamlLoad, EveryFactNeedsStatusAndSource) {
 }
 
 TEST(YamlLoad, ABlockHandsItsStatusDown) {
-  const std::string text = "status: doc\nsource: docs/a.md#b\n" +
-                           with(std::string(kGood), "tensor:\n", "tensor:\n  status: meas\n");
+  const std::string text =
+      fmt::format("status: doc\nsource: docs/a.md#b\n{}",
+                  with(std::string(kGood), "tensor:\n", "tensor:\n  status: meas\n"));
   const auto loaded = load_text(text, {.need_source = true});
   EXPECT_EQ(loaded.provenance.at("tensor.lanes").status, Status::Measured);
   EXPECT_EQ(loaded.provenance.at("tensor.lanes").source, "docs/a.md#b");
@@ -293,7 +295,7 @@ TEST(YamlParse, RefusesWhatIsNotOnePlainDocument) {
 
 TEST(YamlParse, DepthIsLimited) {
   for (const std::size_t depth : {std::size_t{33}, std::size_t{1000}, std::size_t{200'000}}) {
-    const std::string flow = "a: " + std::string(depth, '[');
+    const std::string flow = fmt::format("a: {}", std::string(depth, '['));
     EXPECT_THROW(parse_yaml(flow, "x.yaml"), InputError);
     const std::string maps = std::string(depth, '{');
     EXPECT_THROW(parse_yaml(maps, "x.yaml"), InputError);
@@ -301,7 +303,8 @@ TEST(YamlParse, DepthIsLimited) {
   std::string dashes;
   for (int i = 0; i < 100'000; ++i) dashes += "- ";
   EXPECT_THROW(parse_yaml(dashes, "x.yaml"), InputError);
-  EXPECT_NO_THROW(parse_yaml("a: " + std::string(20, '[') + "1" + std::string(20, ']'), "x.yaml"));
+  EXPECT_NO_THROW(
+      parse_yaml(fmt::format("a: {}1{}", std::string(20, '['), std::string(20, ']')), "x.yaml"));
 }
 
 TEST(YamlParse, NoDamageCrashesIt) {
@@ -327,7 +330,7 @@ TEST(YamlParse, NoDamageCrashesIt) {
         default:
           text.insert(random() % text.size(), text.substr(at, length));
       }
-      if (text.empty()) text = "a";
+      if (text.empty()) text = std::string("a");
     }
     try {
       load_text(text);
