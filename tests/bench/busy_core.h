@@ -48,6 +48,8 @@ void busy_core(std::uint64_t rounds, Sink&& sink) {
     copy.dst = tile(isa::Memory::Sbuf, 12288, 1);
     isa::Iota iota;
     iota.dst = tile(isa::Memory::Sbuf, 16384, 16);
+    iota.pattern.dims = 1;
+    iota.pattern.steps[0] = {1, 16};
     const std::uint64_t behind = i < 4 ? 0 : i - 3;  // PSUM is free again
     add(isa::Engine::Tensor, weights, isa::kNoSemaphore, 0, isa::kNoSemaphore);
     add(isa::Engine::Tensor, matmul, kReduced, behind, kProduct);
