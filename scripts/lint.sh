@@ -5,7 +5,8 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'USAGE'
-usage: scripts/lint.sh [--changed | --staged] [--format-only | --tidy-only] [--fix] [--jobs N]
+usage: scripts/lint.sh [--changed | --staged] [--format-only | --tidy-only] [--sources] [--fix]
+                       [--jobs N]
 
 Checks C++ with clang-format-16 and clang-tidy-16, Python with black, shell scripts with bash -n.
 Without a selection all files are checked. Files that clang-tidy found clean are remembered.
@@ -14,6 +15,7 @@ Without a selection all files are checked. Files that clang-tidy found clean are
   --staged       only files in the index that differ from HEAD
   --format-only  no clang-tidy
   --tidy-only    no format checks
+  --sources      clang-tidy leaves out the tests
   --fix          rewrites the format instead of checking it
   --jobs N       clang-tidy processes (default: number of processors)
 
@@ -24,6 +26,7 @@ USAGE
 select=all
 format=true
 tidy=true
+only_sources=false
 fix=false
 jobs=$(nproc)
 while (($#)); do
@@ -32,6 +35,7 @@ while (($#)); do
     --staged) select=staged ;;
     --format-only) tidy=false ;;
     --tidy-only) format=false ;;
+    --sources) only_sources=true ;;
     --fix) fix=true ;;
     --jobs) jobs=${2:?--jobs needs a number}; shift ;;
     -h | --help) usage; exit 0 ;;
@@ -96,14 +100,15 @@ fi
 
 if $tidy; then
   sources=()
-  if [[ $select != all ]]; then
+  if $only_sources || [[ $select != all ]]; then
     # A header is checked through the source of its name, where there is one.
     for file in "${cpp[@]}"; do
       source=${file%.*}.cc
+      $only_sources && [[ $source == tests/* ]] && continue
       [[ -f $source ]] && sources+=("$source")
     done
   fi
-  if [[ $select == all ]] || ((${#sources[@]})); then
+  if { [[ $select == all ]] && ! $only_sources; } || ((${#sources[@]})); then
     cmake --preset tidy > /dev/null
     cmake --build --preset tidy --target trn_version_header > /dev/null
     scripts/tidy.py --jobs "$jobs" "${sources[@]}" || failed=true

@@ -5,12 +5,13 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'USAGE'
-usage: scripts/test.sh [--quick] [--no-setup] [--fuzz-seconds N]
+usage: scripts/test.sh [--quick] [--sanitize] [--no-setup] [--fuzz-seconds N]
 
-Sets up, checks the format, builds the release preset, runs clang-tidy, fuzzes each target for N
-seconds, runs the unit tests under ASan and UBSan, and runs all tests.
+Sets up, checks the format, builds the release preset, runs clang-tidy over the sources, fuzzes each
+target for N seconds under ASan and UBSan, and runs all tests.
 
   --quick           only format, release build and tests
+  --sanitize        also the unit tests under ASan and UBSan
   --no-setup        installs nothing
   --fuzz-seconds N  default: 60
 
@@ -19,11 +20,13 @@ USAGE
 }
 
 quick=false
+sanitize=false
 setup=true
 fuzz_seconds=60
 while (($#)); do
   case $1 in
     --quick) quick=true ;;
+    --sanitize) sanitize=true ;;
     --no-setup) setup=false ;;
     --fuzz-seconds) fuzz_seconds=${2:?--fuzz-seconds needs a number}; shift ;;
     -h | --help) usage; exit 0 ;;
@@ -51,11 +54,13 @@ cmake --build --preset release
 
 if ! $quick; then
   step clang-tidy
-  scripts/lint.sh --tidy-only
+  scripts/lint.sh --tidy-only --sources
 
   step fuzz
   scripts/fuzz.sh --seconds "$fuzz_seconds"
+fi
 
+if $sanitize; then
   step sanitizers
   cmake --preset asan > /dev/null
   cmake --build --preset asan
