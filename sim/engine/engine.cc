@@ -480,7 +480,7 @@ std::string Engine::describe(std::uint64_t index) {
 }
 
 std::string Engine::waiting_for() {
-  const std::string where = describe(pc_);
+  std::string where = describe(pc_);
   if (!waiting_) return where;
   const bool event = wait_.semaphore >= isa::kFirstEvent;
   return fmt::format("{}: {} {} {} {}, is {}", where, event ? "event" : "semaphore",

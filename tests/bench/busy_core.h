@@ -23,7 +23,10 @@ inline isa::Access tile(isa::Memory memory, std::int64_t offset, std::uint32_t c
 /// round; semaphores count rounds. sink(engine, instr) takes them, each engine's in order.
 template <class Sink>
 void busy_core(std::uint64_t rounds, Sink&& sink) {
-  enum : isa::SemaphoreId { kProduct, kReduced, kCopied, kIndexed };
+  constexpr isa::SemaphoreId kProduct = 0;
+  constexpr isa::SemaphoreId kReduced = 1;
+  constexpr isa::SemaphoreId kCopied = 2;
+  constexpr isa::SemaphoreId kIndexed = 3;
   const auto add = [&](isa::Engine engine, isa::Op op, isa::SemaphoreId wait, std::uint64_t value,
                        isa::SemaphoreId update) {
     isa::Instr instr;

@@ -76,15 +76,15 @@ double user_seconds(const std::function<void()>& work) {
   return now() - start;
 }
 
-void BM_KernelActivations(benchmark::State& state) {
+void kernel_activations(benchmark::State& state) {
   constexpr std::uint64_t kTicks = 50'000;
   for (auto _ : state) activate(kTicks);
   state.SetItemsProcessed(state.iterations() * kTickers * static_cast<std::int64_t>(kTicks));
 }
-BENCHMARK(BM_KernelActivations)->Unit(benchmark::kMillisecond);
+BENCHMARK(kernel_activations)->Unit(benchmark::kMillisecond);
 
 /// Decoding, lowering and running, from the bytes of a trace.
-void BM_BusyCore(benchmark::State& state) {
+void run_busy_core(benchmark::State& state) {
   const auto rounds = static_cast<std::uint64_t>(state.range(0));
   const sim::Machine machine = bench_machine();
   const isa::TraceReader trace(isa::trace_bytes(busy_trace(rounds)), "bench");
@@ -102,10 +102,10 @@ void BM_BusyCore(benchmark::State& state) {
       static_cast<double>(instructions) * 1e-9,
       benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
-BENCHMARK(BM_BusyCore)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(run_busy_core)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
 
 /// Instructions simulated for each activation of the bare kernel, measured in turns.
-void BM_InstructionsPerActivation(benchmark::State& state) {
+void instructions_per_activation(benchmark::State& state) {
   constexpr std::uint64_t kRounds = 50'000;
   constexpr std::uint64_t kTicks = 30'000;
   const sim::Machine machine = bench_machine();
@@ -125,10 +125,10 @@ void BM_InstructionsPerActivation(benchmark::State& state) {
   state.counters["activations_per_s"] = activation_rate;
   state.counters["ratio"] = instruction_rate / activation_rate;
 }
-BENCHMARK(BM_InstructionsPerActivation)->Unit(benchmark::kMillisecond)->Iterations(5);
+BENCHMARK(instructions_per_activation)->Unit(benchmark::kMillisecond)->Iterations(5);
 
 /// How much longer ten times the instructions take: least user time of five runs each.
-void BM_TenTimesTheInstructions(benchmark::State& state) {
+void ten_times_the_instructions(benchmark::State& state) {
   constexpr int kRuns = 5;
   constexpr std::uint64_t kRounds = 20'000;
   const sim::Machine machine = bench_machine();
@@ -143,7 +143,7 @@ void BM_TenTimesTheInstructions(benchmark::State& state) {
   };
   for (auto _ : state) state.counters["times"] = least(ten) / least(one);
 }
-BENCHMARK(BM_TenTimesTheInstructions)->Unit(benchmark::kMillisecond)->Iterations(1);
+BENCHMARK(ten_times_the_instructions)->Unit(benchmark::kMillisecond)->Iterations(1);
 
 }  // namespace
 }  // namespace trn
