@@ -94,6 +94,22 @@ TEST(ComputeEngine, AStallBeginsWhenTheLastResultIsThere) {
   EXPECT_EQ(stalled.stall, ns(1));
 }
 
+TEST(ComputeEngine, AnUpdateMayComeWhenTheOperandsAreRead) {
+  isa::Trace trace = ProgramBuilder()
+                         .on(Engine::Vector)
+                         .add(copy())
+                         .updates(0)
+                         .on(Engine::Scalar)
+                         .add(copy())
+                         .waits(0, 1)
+                         .trace();
+  EXPECT_EQ(run(trace, round_machine()).start(Engine::Scalar), ns(360 + 22));  // at the result
+  // The unit holds its operands from 110 for 100 ns.
+  trace.code[0].streams[isa::index(Engine::Vector)][0].sync.update.when =
+      isa::UpdateWhen::OperandsRead;
+  EXPECT_EQ(run(trace, round_machine()).start(Engine::Scalar), ns(210 + 22));
+}
+
 TEST(ComputeEngine, EnginesRunSideBySide) {
   const Outcome done = run(ProgramBuilder()
                                .on(Engine::Vector)

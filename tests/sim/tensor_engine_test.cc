@@ -242,6 +242,20 @@ TEST(TensorEngine, TheShippedQueueHoldsThirtyTwo) {
   EXPECT_EQ(test::shipped_machine().config.chip.tensor.queue_depth, 32);
 }
 
+TEST(TensorEngine, TheMovingTileIsReadWhenItsStreamEnds) {
+  isa::Trace trace = ProgramBuilder()
+                         .on(Engine::Tensor)
+                         .add(matmul(512))
+                         .updates(9)
+                         .on(Engine::Vector)
+                         .add(test::copy())
+                         .waits(9, 1)
+                         .trace();
+  trace.code[0].streams[isa::index(Engine::Tensor)][0].sync.update.when =
+      isa::UpdateWhen::OperandsRead;
+  EXPECT_EQ(run(trace, round_machine()).start(Engine::Vector), ns(617 + 11));
+}
+
 TEST(TensorEngine, WaitingForAResultTakesTheHandOver) {
   const Outcome done = run(ProgramBuilder()
                                .on(Engine::Tensor)
