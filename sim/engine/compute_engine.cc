@@ -18,6 +18,7 @@ Engine::Execution ComputeEngine::execute(const Uop& uop, Time start, bool waited
   if (!uop.shared) return occupy(uop.cost, start, waited);
   PipelineCost cost = context().shared.bus_taken(start) ? uop.contended : uop.cost;
   const Time delay = context().shared.bank_delay(id());
+  context().shared.extend(id(), delay);
   cost.issue += delay;
   cost.occupancy += delay;
   cost.latency += delay;

@@ -24,6 +24,9 @@ class SharedResources {
     uses_[isa::index(engine)] = {banks, start, end};
   }
 
+  /// The engine's announced access takes longer by `delay`.
+  void extend(isa::Engine engine, Time delay) { uses_[isa::index(engine)].end += delay; }
+
   /// How much longer the engine's announced access takes because of others in its PSUM banks.
   [[nodiscard]] Time bank_delay(isa::Engine engine) const;
 
