@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "isa/base/error.h"
+#include "sim/app/machine_lookup.h"
+#include "sim/cli/commands.h"
+#include "sim/report/json_text.h"
+#include "sim/report/report.h"
+
+namespace trn::cli {
+namespace {
+
+/// One line on stderr that is written over and over, and gone in the end.
+class ProgressLine {
+ public:
+  ProgressLine() = default;
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  ~ProgressLine() {
+    if (shown_) std::fputs(terminal_ ? "\r\033[K" : "", stderr);
+  }
+
+  void show(const app::Progress& progress) {
+    const std::string run =
+        progress.runs > 1 ? fmt::format("run {} of {}, ", progress.run, progress.runs) : "";
+    fmt::print(stderr, "{}{}{} instructions, {:.1f} us simulated{}", terminal_ ? "\r\033[K" : "",
+               run, progress.instructions, sim::to_ns(progress.simulated) * 1e-3,
+               terminal_ ? "" : "\n");
+    std::fflush(stderr);
+    shown_ = true;
+  }
+
+ private:
+  bool terminal_ = isatty(STDERR_FILENO) == 1;
+  bool shown_ = false;
+};
+
+}  // namespace
+
+void add_machine_options(CLI::App& command, MachineOptions& options) {
+  command
+      .add_option("-c,--config", options.run.machine,
+                  "the machine: a file, or a shipped one's name")
+      ->type_name("MACHINE")
+      ->required();
+  command
+      .add_option("--set", options.sets,
+                  "overrides a key of the machine, as chip.tensor.clock=2 GHz")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command.add_option("--report", options.format, "text or json")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command.add_option("-o,--output", options.output, "where the report goes instead of stdout")
+      ->type_name("FILE");
+  command
+      .add_option("--instructions", options.run.instructions,
+                  "writes every simulated instruction, one row each")
+      ->type_name("FILE.csv");
+  auto* price =
+      command.add_option("--price", options.run.price_plan, "capacity_block, on_demand, spot ...")
+          ->type_name("PLAN");
+  command.add_option("--usd-per-hour", options.run.usd_per_hour, "what the instance costs")
+      ->type_name("X")
+      ->excludes(price);
+  command.add_flag("--dump-config", options.dump_config,
+                   "prints every value of the machine with its origin, and runs nothing");
+  auto* quiet = command.add_flag("-q,--quiet", options.quiet, "no progress, no notes on stderr");
+  command
+      .add_flag("--progress", options.progress, "progress on stderr even if that is no terminal")
+      ->excludes(quiet);
+  // For the test that no result depends on the order in which modules are built.
+  command.add_flag("--reverse-construction", options.run.reverse_construction)->group("");
+}
+
+app::RunOptions run_options(const MachineOptions& options) {
+  if (!options.output.empty()) app::check_writable(options.output);
+  app::RunOptions run = options.run;
+  for (const std::string& set : options.sets) run.overrides.push_back(parse_override(set));
+  if (options.progress || (!options.quiet && isatty(STDERR_FILENO) == 1)) {
+    run.progress = [line = std::make_shared<ProgressLine>()](const app::Progress& progress) {
+      line->show(progress);
+    };
+  }
+  return run;
+}
+
+void print_config(const MachineOptions& options) {
+  const app::RunOptions run = run_options(options);
+  print(sim::dump_machine(app::open_machine(run.machine, run.overrides)), options.output);
+}
+
+void print_outcome(const app::RunOutcome& outcome, const MachineOptions& options) {
+  print(options.format == "json" ? sim::json_text(sim::to_json(outcome.report, outcome.host))
+                                 : sim::to_text(outcome.report, outcome.host),
+        options.output);
+}
+
+void print(std::string_view text, const std::filesystem::path& file) {
+  if (!file.empty()) {
+    app::write_file(file, text);
+    return;
+  }
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0)
+    throw InputError("", "standard output cannot be written");
+}
+
+}  // namespace trn::cli
