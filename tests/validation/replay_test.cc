@@ -15,7 +15,7 @@
 #include "sim/app/run.h"
 #include "sim/machine/machine_load.h"
 #include "sim/machine/run_core.h"
-#include "support/paths.h"
+#include "tests/support/paths.h"
 
 namespace trn {
 namespace {
@@ -78,7 +78,7 @@ TEST_P(ReplayOf, StaysWithinItsLimits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Profiles, ReplayOf, testing::ValuesIn(kProfiles),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& profile) { return std::string(profile.param); });
 
 TEST(Replay, PredictsDurationsOverAllProfiles) {
   std::vector<double> errors;
@@ -140,7 +140,7 @@ TEST(Replay, FailsWithAbsurdParameters) {
   };
   const double sane = total({"chip.tensor.clock_gating", "true"});
   for (const Override& absurd :
-       {Override{"chip.tensor.clock", "0.5 GHz"}, Override{"chip.vector.clock", "0.2 GHz"},
+       {Override{"chip.tensor.cold_clock", "0.3 GHz"}, Override{"chip.vector.clock", "0.2 GHz"},
         Override{"chip.scalar.clock", "0.2 GHz"},
         Override{"chip.dma.bandwidth_per_engine", "1 GB/s"},
         Override{"chip.dma.software.latency", "20 us"},
