@@ -140,7 +140,7 @@ TEST(Replay, FailsWithAbsurdParameters) {
   };
   const double sane = total({"chip.tensor.clock_gating", "true"});
   for (const Override& absurd :
-       {Override{"chip.tensor.cold_clock", "0.3 GHz"}, Override{"chip.vector.clock", "0.2 GHz"},
+       {Override{"chip.tensor.drain", "2 us"}, Override{"chip.vector.clock", "0.2 GHz"},
         Override{"chip.scalar.clock", "0.2 GHz"},
         Override{"chip.dma.bandwidth_per_engine", "1 GB/s"},
         Override{"chip.dma.software.latency", "20 us"},
