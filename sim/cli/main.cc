@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "isa/base/check.h"
 #include "isa/base/error.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/failure.h"
 
 // The packaged SystemC brings a main that calls sc_main. Ours is in the executable, so it wins, and
 // the library only needs the symbol.
@@ -19,9 +19,6 @@ extern "C" int sc_main(int /*argc*/, char** /*argv*/) { return 1; }
 
 namespace trn::cli {
 namespace {
-
-/// docs/reference and the contract: what a script may rely on.
-enum ExitCode : int { kDone = 0, kBadInput = 2, kDeadlock = 3, kDoesNotFit = 4, kOurFault = 70 };
 
 constexpr std::array<std::string_view, 6> kCommands = {"run", "import", "replay",
                                                        "asm", "dump",   "configs"};
@@ -77,22 +74,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error,
                                   : app.get_subcommands().front()->get_name() + " ";
   fmt::print(stderr, "trn-sim: {}{}\ntrn-sim {}--help shows the usage\n", error.what(), hint,
              command);
-  return kBadInput;
-}
-
-int our_fault(std::string_view what, const Context& context) {
-  fmt::print(stderr,
-             "trn-sim: internal error: {}\n"
-             "This is a fault of trn-sim, not of your input. Please report it, with this message, "
-             "the command line and the output of `trn-sim --version`.\n",
-             what);
-  if (!context.input.empty()) {
-    std::error_code code;
-    const auto path = std::filesystem::absolute(context.input, code);
-    fmt::print(stderr, "The input was left as it is: {}\n",
-               code ? context.input.string() : path.string());
-  }
-  return kOurFault;
+  return kExitBadInput;
 }
 
 int parse_and_do(std::vector<std::string> words, Context& context) {
@@ -123,24 +105,15 @@ int parse_and_do(std::vector<std::string> words, Context& context) {
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error, given);
   }
-  return kDone;
+  return kExitDone;
 }
 
 int main_of(std::vector<std::string> words) {
   Context context;
   try {
     return parse_and_do(with_command(std::move(words)), context);
-  } catch (const InputError& error) {
-    fmt::print(stderr, "trn-sim: {}\n", error.what());
-    return kBadInput;
-  } catch (const DeadlockError& error) {
-    fmt::print(stderr, "trn-sim: deadlock: {}\n", error.what());
-    return kDeadlock;
-  } catch (const CapacityError& error) {
-    fmt::print(stderr, "trn-sim: does not fit in memory: {}\n", error.what());
-    return kDoesNotFit;
-  } catch (const std::exception& error) {
-    return our_fault(error.what(), context);
+  } catch (...) {
+    return report_failure(std::current_exception(), context.input);
   }
 }
 

@@ -167,7 +167,7 @@ void print_stalls(const Report& report, Page& page) {
   if (report.stalls.empty()) return;
   page.blank();
   page.line("{:<8}{:<18}{:>12}{:>8}  {}", "stalled", "reason", "time", "share",
-            "before source line");
+            "before source line or label");
   constexpr std::size_t kSourceColumns = 48;
   for (std::size_t i = 0; i < std::min(kTopStalls, report.stalls.size()); ++i) {
     const Stall& stall = report.stalls[i];

@@ -212,6 +212,33 @@ TEST(Commands, ReplayComparesWithTheMeasurement) {
                           HasSubstr("device time")));
 }
 
+/// What the trace holds is what is executed and moved: nothing is lost, nothing done twice.
+TEST(Commands, InstructionsAndTransfersAreConserved) {
+  const std::string file = (scratch_folder() / "kernel.bin").string();
+  ok({"import", profile(), "-o", file});
+  const std::string text = ok({"dump", file});
+  const auto count = [&](const std::string& start) {
+    std::uint64_t lines = 0;
+    for (std::size_t at = text.find("\n" + start); at != std::string::npos;
+         at = text.find("\n" + start, at + 1))
+      ++lines;
+    return lines;
+  };
+  const Json json = report({"--config", "trn2.3xlarge", file});
+  std::uint64_t executed = 0;
+  for (const Json& engine : json["cores"][0]["engines"])
+    executed += engine["instructions"].get<std::uint64_t>();
+  EXPECT_EQ(executed, json["trace"]["instructions"]);
+  const Json& summary = json["summary"];
+  EXPECT_EQ(summary["matmul_instruction_count"], count("MATMUL"));
+  EXPECT_EQ(summary["activate_instruction_count"], count("ACTIVATE"));
+  EXPECT_EQ(summary["dma_transfer_count"], count("DMA_DIRECT2D"));
+  // Each byte is read at one place and written at another.
+  EXPECT_EQ(summary["hbm_read_bytes"].get<std::uint64_t>() +
+                summary["hbm_write_bytes"].get<std::uint64_t>(),
+            491520U + 131072U);  // as the profile counts them
+}
+
 TEST(Commands, ReplayIsImportAndRunWithTheProfilesPhase) {
   const Json replay = report({"replay", profile(), "--config", "trn2.3xlarge"});
   const std::string file = (scratch_folder() / "kernel.bin").string();
