@@ -23,9 +23,15 @@ for profile in tests/data/profiles/*.json; do
     /usr/bin/python3 -c '
 import json, sys
 r = json.load(sys.stdin)["replay"]
-d, s = r["duration_error_percent"], r["start_error_percent_of_kernel"]
-measured, predicted = r["measured_total_ns"] / 1e3, r["predicted_total_ns"] / 1e3
-print(f"| {sys.argv[1]} | {measured:.2f} | {predicted:.2f} | {r[\"total_error_percent\"]:+.2f} % "
-      f"| {d[\"median\"]:.2f} %, {d[\"p90\"]:.2f} % | {s[\"median\"]:.2f} % |")
+duration, start = r["duration_error_percent"], r["start_error_percent_of_kernel"]
+cells = [
+    sys.argv[1],
+    "%.2f" % (r["measured_total_ns"] / 1e3),
+    "%.2f" % (r["predicted_total_ns"] / 1e3),
+    "%+.2f %%" % r["total_error_percent"],
+    "%.2f %%, %.2f %%" % (duration["median"], duration["p90"]),
+    "%.2f %%" % start["median"],
+]
+print("| " + " | ".join(cells) + " |")
 ' "$(basename "$profile" .json)"
 done

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """Draws a replay: each engine's instructions as measured and as predicted, on one time axis.
 
+Needs the package python3-matplotlib.
+
 Example:
   trn-sim replay profile.json --config trn2.3xlarge --instructions rows.csv -o replay.txt
   scripts/plot_replay.py profile.json rows.csv -o replay.png
@@ -83,7 +85,7 @@ def draw(
     axes.legend(
         handles,
         ["measured on a trn2.3xlarge", "predicted by trn-sim"],
-        loc="upper right",
+        loc="lower right",
         frameon=False,
     )
     figure.savefig(out, dpi=130)

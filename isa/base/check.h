@@ -24,9 +24,8 @@ namespace detail {
 
 /// Checks one of our own invariants; the message is a fmt format string and its arguments.
 /// Never for what a user can cause: that is an InputError.
-#define TRN_CHECK(condition, ...)                                                  \
-  do {                                                                             \
-    if (!(condition)) [[unlikely]]                                                 \
-      ::trn::detail::check_failed(__FILE__, __LINE__, #condition,                  \
-                                  ::fmt::format(__VA_ARGS__));                     \
+#define TRN_CHECK(condition, ...)                                                              \
+  do {                                                                                         \
+    if (!(condition)) [[unlikely]]                                                             \
+      ::trn::detail::check_failed(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__)); \
   } while (false)
