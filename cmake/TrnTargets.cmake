@@ -15,14 +15,14 @@ function(trn_add_library)
   add_library(trn::${arg_NAME} ALIAS trn_${arg_NAME})
 endfunction()
 
-# While parts arrive one by one, a listed source that is not there yet is a warning.
+# The sources of a list; one that is not there is an error that names it.
 function(trn_keep_existing out)
   set(kept "")
   foreach(source IN LISTS ARGN)
     if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source})
       list(APPEND kept ${source})
     else()
-      message(WARNING "${CMAKE_CURRENT_SOURCE_DIR}/${source} is listed but missing")
+      message(FATAL_ERROR "${CMAKE_CURRENT_SOURCE_DIR}/${source} is listed but missing")
     endif()
   endforeach()
   set(${out} ${kept} PARENT_SCOPE)

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "isa/base/error.h"
+
 namespace trn::sim {
 namespace {
 
@@ -133,6 +135,9 @@ void Lowering::lower(const isa::Instr& instr, isa::Engine engine, std::uint64_t 
   out.update_value = instr.sync.update.value;
   out.update_at_read = instr.sync.update.when == isa::UpdateWhen::OperandsRead;
   const isa::CostClass cost_class = isa::cost_class(instr);
+  if (cost_class == isa::CostClass::Collective)
+    throw InputError(fmt::format("{} #{} {}", name_of(engine), index, isa::mnemonic(instr)),
+                     "runs use one core until SCALE: there is nobody to exchange data with");
   if (cost_class == isa::CostClass::DmaTrigger) {
     out.kind = UopKind::Dma;
     plans.push_back(std::make_unique<DmaPlan>(plan_dma(instr.op, chip_.dma)));
@@ -141,7 +146,11 @@ void Lowering::lower(const isa::Instr& instr, isa::Engine engine, std::uint64_t 
   }
   const Known& cost = known_cost(cost_class, engine, features_of(instr.op));
   out.cost = cost.cost;
-  if (cost_class == isa::CostClass::Control || cost_class == isa::CostClass::Collective) {
+  if (cost_class == isa::CostClass::Control) {
+    if (out.cost.issue <= 0)
+      throw InputError("chip.costs.rows.control",
+                       fmt::format("expected {} to take time on {}, or a loop of it never ends",
+                                   isa::mnemonic(instr), name_of(engine)));
     out.semaphore = std::holds_alternative<isa::EventSemaphore>(instr.op);
     out.drain = std::holds_alternative<isa::Drain>(instr.op);
     return;

@@ -19,7 +19,8 @@ class Lowering {
  public:
   Lowering(const ChipConfig& chip, const CostTable& costs);
 
-  /// Fills `out`, which refers to `instr`; a DMA's plan is added to `plans`.
+  /// Fills `out`, which refers to `instr`; a DMA's plan is added to `plans`. Throws InputError for
+  /// a collective, which needs other cores.
   void lower(const isa::Instr& instr, isa::Engine engine, std::uint64_t index, Uop& out,
              std::vector<std::unique_ptr<DmaPlan>>& plans);
 

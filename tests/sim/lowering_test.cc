@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "isa/base/error.h"
 #include "tests/support/instructions.h"
 #include "tests/support/machines.h"
 
@@ -163,6 +164,18 @@ TEST_F(LoweringTest, NamesTheAssumptionsThatWereUsed) {
   lowering.lower(instr, Engine::GpSimd, 0, uop, plans_);
   EXPECT_THAT(lowering.assumed_costs(),
               testing::ElementsAre(testing::HasSubstr("custom_op on GpSimd")));
+}
+
+// Exchanging data with nobody would be ignoring what the program asks for.
+TEST_F(LoweringTest, RefusesCollectivesByName) {
+  try {
+    lowered(isa::AllReduce{}, Engine::GpSimd);
+    ADD_FAILURE() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "GpSimd #17 ALL_REDUCE: runs use one core until SCALE: there is nobody to "
+                 "exchange data with");
+  }
 }
 
 }  // namespace
