@@ -425,8 +425,7 @@ void Engine::account(const Uop& uop, std::uint64_t sequence, Time ready, Time st
   }
   const Time stall = std::max<Time>(0, start - cursor_);
   if (stall > 0) {
-    if (first_) reason = StallReason::Launch;
-    if (reason == StallReason::None) reason = StallReason::Sequencer;
+    if (reason == StallReason::None) reason = first_ ? StallReason::Launch : StallReason::Sequencer;
     stats_.stalled[static_cast<std::size_t>(reason)] += stall;
     const std::uint64_t key = stall_key(reason, uop.location);
     if (last_stall_ == nullptr || last_stall_->first != key)

@@ -114,7 +114,7 @@ TEST(NeuronCore, StallsHaveTheirReasonAndPlace) {
       if (entry.engine == engine && entry.reason == reason) return &entry;
     return nullptr;
   };
-  const StallAt* tensor = stall(Engine::Tensor, StallReason::Launch);
+  const StallAt* tensor = stall(Engine::Tensor, StallReason::WaitDma);
   ASSERT_NE(tensor, nullptr);
   EXPECT_EQ(tensor->location, 2);  // the second place of the table: kernel.py:2
   EXPECT_EQ(tensor->time, done.start(Engine::Tensor));

@@ -163,7 +163,7 @@ TEST(Sequencer, ASemaphoreInstructionWaitsAndUpdates) {
   EXPECT_EQ(done.start(Engine::Sync), ns(484));
   EXPECT_EQ(done.end(Engine::Sync), ns(489));
   EXPECT_EQ(done.start(Engine::Scalar), ns(541));
-  EXPECT_EQ(done.record.at(Engine::Scalar, 0).reason, StallReason::Launch);
+  EXPECT_EQ(done.record.at(Engine::Scalar, 0).reason, StallReason::WaitSync);
 }
 
 TEST(Sequencer, ClearsARangeOfSemaphores) {
