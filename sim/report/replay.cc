@@ -310,14 +310,14 @@ std::string to_text(const Replay& r) {
   }
   if (r.worst.empty()) return text;
   text += '\n';
-  line("{:<26}{:>18}{:>20}  {}", "worst durations, ns", "start (predicted)", "duration (predicted)",
+  line("{:<26}{:>18}{:>22}  {}", "worst durations, ns", "start (predicted)", "duration (predicted)",
        "operands");
   for (const WorstInstruction& w : r.worst) {
-    line("{:<26}{:>18}{:>20}  {}",
+    line("{:<26}{:>18}{:>22}  {}",
          shortened(fmt::format("{} #{} {}", w.engine, w.index, w.opcode), 26),
          fmt::format("{:.0f} ({:.0f})", w.measured_start_ns, w.predicted_start_ns),
          fmt::format("{:.0f} ({:.0f})", w.measured_duration_ns, w.predicted_duration_ns),
-         shortened(w.operands, 34));
+         shortened(w.operands, 32));
   }
   return text;
 }
