@@ -60,6 +60,7 @@ class Session:
         self.calls: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
         self.used_contents = False
+        self.input_storages: set[int] = set()
         self._shared: list[View] = []
         self._shared_next = 0
         self._private = 0
@@ -85,11 +86,20 @@ class Session:
             raise trace_error(f"{name}: {why}")
         self.skipped[name] += 1
 
-    def begin_program(self, grid: Sequence[int], program_ids: Sequence[int]) -> None:
-        """The next program of the grid: it declares the same shared tensors as the first did."""
+    def begin_program(
+        self, grid: Sequence[int], program_ids: Sequence[int], shared_mark: int = 0
+    ) -> None:
+        """The next program of the grid: it declares the same shared tensors as the first did.
+
+        shared_mark: where in their order the programs of this grid begin.
+        """
         self.grid = tuple(grid)
         self.program_ids = tuple(program_ids)
-        self._shared_next = 0
+        self._shared_next = shared_mark
+
+    def shared_mark(self) -> int:
+        """How many shared tensors this program has declared so far."""
+        return self._shared_next
 
     def unique_name(self, name: str) -> str:
         """`name`, with a number when it is taken."""
