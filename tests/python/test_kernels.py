@@ -1,0 +1,274 @@
+"""The kernels of traces/kernels: they compute what their references say, and trace and run.
+
+Two ways. A NumPy stand-in for nki (traces/kernels/support) runs each kernel on numbers, which
+needs nothing but NumPy. The front end traces each into a program, which the simulator runs; that
+part is skipped where the native module is not built.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import inspect
+import sys
+import types
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+KERNELS = Path(__file__).resolve().parents[2] / "traces" / "kernels"
+sys.path.insert(0, str(KERNELS / "support"))
+
+import numpy_nki  # noqa: E402
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One kernel at a small size: arrays by dtype and shape, everything else as it is."""
+
+    kernel: str  # file:function
+    args: dict[str, Any]
+    plain: str = "reference"  # of the module: what the kernel's own reference must equal
+    cores: int = 1
+    computes: bool = True  # the stand-in can run it
+
+
+def bf16(*shape: int) -> tuple[str, tuple[int, ...]]:
+    return ("bf16", shape)
+
+
+def fp32(*shape: int) -> tuple[str, tuple[int, ...]]:
+    return ("fp32", shape)
+
+
+def index(values: Any) -> np.ndarray:
+    return np.asarray(values, np.int32)[:, None]
+
+
+PRODUCT = {"lhsT": fp32(256, 256), "rhs": fp32(256, 1024)}
+LAYER = {"lhsT": fp32(256, 128), "rhs": fp32(256, 1024), "bias": fp32(1, 1024)}
+HEAD = {name: fp32(128, 512) for name in "qkv"}
+LONG_HEAD = {name: fp32(128, 1024) for name in "qkv"}
+ROWS = index(np.random.default_rng(3).permutation(256)[:128])
+
+CASES = [
+    Case("matmul:tiled", PRODUCT),
+    Case("matmul:tiled", {**PRODUCT, "tile_m": 128, "tile_n": 256, "tile_k": 64}),
+    Case("matmul:hoisted", PRODUCT),
+    Case("matmul:hoisted_lhs", {**PRODUCT, "tile_m": 128, "tile_n": 256, "tile_k": 64}),
+    Case("matmul:blocked_free", {**PRODUCT, "tiles_m": 2, "tiles_n": 2}),
+    Case("matmul:blocked_all", {**PRODUCT, "tiles_m": 1, "tiles_n": 2, "tiles_k": 1}),
+    Case("matmul:blocked_all", {**PRODUCT, "tiles_m": 2, "tiles_n": 1, "tiles_k": 2}),
+    *(
+        Case(
+            "matmul:blocked_order",
+            {
+                "lhs": bf16(256, 256),
+                "rhs": bf16(256, 1024),
+                "order": order,
+                "tiles_m": 1,
+                "tiles_n": 1,
+                "tiles_k": 1,
+                "transpose_lhs": transpose,
+            },
+            plain="blocked_order_reference",
+        )
+        for order, transpose in (("MNK", 0), ("NMK", 1), ("KNM", 0), ("MNK", 1))
+    ),
+    Case(
+        "ffn:blocked",
+        {
+            "x": bf16(512, 512),
+            "w_gate": bf16(512, 512),
+            "w_up": bf16(512, 512),
+            "w_down": bf16(512, 512),
+            "tiles_m": 2,
+            "tiles_n": 1,
+            "tiles_k": 2,
+        },
+        plain="blocked_reference",
+    ),
+    Case("mlp:gelu_unfused", LAYER),
+    Case("mlp:gelu_fused_scalar", LAYER),
+    Case("mlp:gelu_taylor_vector", LAYER, plain="gelu_taylor_vector_reference"),
+    Case("attention:fused", HEAD),
+    Case("attention:fused", LONG_HEAD),
+    Case("attention:unfused", HEAD),
+    Case("attention:unfused", {name: bf16(128, 1024) for name in "qkv"}),
+    Case(
+        "flash_attention:causal",
+        {"q": bf16(64, 1024), "k": bf16(64, 1024), "v": bf16(1024, 64)},
+        plain="causal_plain_reference",
+    ),
+    Case(
+        "flash_attention:decode",
+        {
+            "q": bf16(128, 8),
+            "k_new": bf16(128, 1),
+            "v_new": bf16(1, 128),
+            "k_cache": bf16(128, 1024),
+            "v_cache": bf16(1024, 128),
+            "position": 700,
+        },
+        plain="decode_reference",
+    ),
+    Case(
+        "vector_add:streamed",
+        {"a": fp32(25600), "b": fp32(25600), "partitions": 128, "free": 50},
+    ),
+    Case("vector_add:streamed", {"a": fp32(64), "b": fp32(64), "partitions": 1, "free": 1}),
+    Case("vector_add:rows", {"a": fp32(200, 384), "b": fp32(200, 384)}),
+    Case("vector_add:tiles", {"a": bf16(200, 700), "b": bf16(200, 700)}),
+    Case("transpose:tensor_tiles", {"x": fp32(256, 128)}),
+    Case("transpose:vector_blocks", {"x": fp32(128, 256)}),
+    Case("transpose:dma", {"x": bf16(128, 256)}),
+    Case("softmax:softmax", {"x": fp32(200, 1000)}),
+    Case(
+        "norm:rmsnorm",
+        {"x": bf16(200, 768), "gamma": bf16(1, 768)},
+        plain="rmsnorm_reference",
+    ),
+    Case(
+        "norm:layernorm",
+        {"x": fp32(200, 768), "gamma": fp32(1, 768), "beta": fp32(1, 768)},
+        plain="layernorm_reference",
+    ),
+    Case("rope:rope", {"x": bf16(200, 4, 128), "cos": fp32(200, 64), "sin": fp32(200, 64)}),
+    Case("scan:cumsum", {"x": fp32(130, 2500)}, plain="cumsum_reference"),
+    Case(
+        "scan:selective_scan",
+        {
+            "u": fp32(128, 256),
+            "delta": fp32(128, 256),
+            "A": fp32(128, 4),
+            "B": fp32(4, 256),
+            "C": fp32(4, 256),
+        },
+        plain="selective_scan_reference",
+    ),
+    Case(
+        "convolution:conv3x3",
+        {"x": bf16(256, 18, 34), "w": bf16(3, 3, 256, 128), "bias": fp32(128, 1)},
+        plain="conv3x3_reference",
+    ),
+    Case(
+        "convolution:conv3x3_pool",
+        {"x": bf16(128, 38, 34), "w": bf16(3, 3, 128, 128), "bias": fp32(128, 1)},
+        plain="conv3x3_pool_reference",
+    ),
+    Case("moe:gather", {"tokens": bf16(256, 512), "index": ROWS}, plain="gather_reference"),
+    Case(
+        "moe:scatter",
+        {"rows": bf16(128, 512), "index": ROWS, "count": 256},
+        plain="scatter_reference",
+    ),
+    Case(
+        "moe:expert",
+        {"tokens": bf16(256, 256), "index": ROWS, "weight": bf16(256, 512), "count": 256},
+        plain="expert_reference",
+    ),
+    Case("topk:topk", {"x": fp32(130, 400), "k": 16}, plain="topk_plain_reference"),
+    Case("fp8:quantize", {"x": bf16(200, 512)}, plain="quantize_reference"),
+    Case(
+        "fp8:double_row",
+        {"lhsT": ("fp8_e4m3", (512, 128)), "rhs": ("fp8_e4m3", (512, 1024))},
+        plain="double_row_reference",
+    ),
+    Case("two_cores:split_m", PRODUCT, cores=2),
+    Case("two_cores:split_k", PRODUCT, cores=2, computes=False),
+]
+
+OLD_CASES = [
+    Case("old/matmul:tiled", PRODUCT),
+    Case("old/matmul:hoisted", PRODUCT),
+    Case("old/matmul:blocked_free", {**PRODUCT, "tiles_m": 2, "tiles_n": 2}),
+    Case("old/matmul:blocked_all", {**PRODUCT, "tiles_m": 1, "tiles_n": 2, "tiles_k": 1}),
+    Case("old/attention:fused", HEAD),
+    Case("old/softmax:softmax", {"x": fp32(200, 1000)}),
+    Case("old/norm:rmsnorm", {"x": bf16(200, 768), "gamma": bf16(1, 768)}),
+]
+
+
+def title(case: Case) -> str:
+    given = ", ".join(
+        f"{name}={value[0]}{list(value[1])}" if isinstance(value, tuple) else f"{name}={value}"
+        for name, value in case.args.items()
+        if not isinstance(value, np.ndarray)
+    )
+    return f"{case.kernel}({given})"
+
+
+def arrays(case: Case) -> dict[str, Any]:
+    """The case's arguments as numbers, the same every time."""
+    rng = np.random.default_rng(1)
+
+    def made(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return rng.normal(0.0, 0.5, value[1]).astype(np.float32)
+        return value
+
+    return {name: made(value) for name, value in case.args.items()}
+
+
+def computing(file: str) -> types.ModuleType:
+    """A kernel's module over the NumPy stand-in."""
+    path = KERNELS / f"{file}.py"
+    spec = importlib.util.spec_from_file_location(f"computing_{file.replace('/', '_')}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    try:
+        with numpy_nki.installed():
+            spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
+        sys.modules.pop("matmul", None)
+    return module
+
+
+def own_reference(module: types.ModuleType, function: str) -> Callable[..., Any]:
+    return getattr(module, f"{function}_reference", None) or module.reference
+
+
+def call(reference: Callable[..., Any], given: dict[str, Any]) -> Any:
+    """The reference of those arguments that it knows (block sizes make no difference to most)."""
+    known = inspect.signature(reference).parameters
+    return reference(**{name: value for name, value in given.items() if name in known})
+
+
+class Numbers(unittest.TestCase):
+    def close(self, got: Any, wanted: Any) -> None:
+        if isinstance(wanted, tuple):
+            self.assertEqual(len(got), len(wanted))
+            for g, w in zip(got, wanted):
+                self.close(g, w)
+            return
+        self.assertEqual(got.shape, wanted.shape)
+        np.testing.assert_allclose(got, wanted, rtol=2e-3, atol=2e-3 * np.abs(wanted).max())
+
+    def test_references_agree_with_the_plain_ones(self) -> None:
+        for case in CASES:
+            file, function = case.kernel.split(":")
+            module, given = computing(file), arrays(case)
+            own, plain = own_reference(module, function), getattr(module, case.plain)
+            if plain is own:
+                continue
+            with self.subTest(title(case)):
+                self.close(call(own, given), call(plain, given))
+
+    def test_kernels_compute_their_references(self) -> None:
+        for case in CASES:
+            if not case.computes:
+                continue
+            file, function = case.kernel.split(":")
+            module = computing(file)
+            with self.subTest(title(case)):
+                wanted = call(own_reference(module, function), arrays(case))
+                self.close(getattr(module, function)(**arrays(case)), wanted)
+
+
+if __name__ == "__main__":
+    unittest.main()
