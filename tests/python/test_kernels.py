@@ -23,6 +23,17 @@ KERNELS = Path(__file__).resolve().parents[2] / "traces" / "kernels"
 sys.path.insert(0, str(KERNELS / "support"))
 
 import numpy_nki  # noqa: E402
+import numpy_nki_old  # noqa: E402
+
+SIBLINGS = {path.stem for path in KERNELS.glob("*.py")}
+MISSING = ""
+try:
+    import trnsim
+
+    trnsim.native()
+    trnsim.activate()
+except ImportError as error:
+    MISSING = str(error)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,6 +198,7 @@ OLD_CASES = [
     Case("old/matmul:blocked_free", {**PRODUCT, "tiles_m": 2, "tiles_n": 2}),
     Case("old/matmul:blocked_all", {**PRODUCT, "tiles_m": 1, "tiles_n": 2, "tiles_k": 1}),
     Case("old/attention:fused", HEAD),
+    Case("old/attention:fused", LONG_HEAD),
     Case("old/softmax:softmax", {"x": fp32(200, 1000)}),
     Case("old/norm:rmsnorm", {"x": bf16(200, 768), "gamma": bf16(1, 768)}),
 ]
@@ -221,7 +233,7 @@ def computing(file: str) -> types.ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent))
     try:
-        with numpy_nki.installed():
+        with (numpy_nki_old if file.startswith("old/") else numpy_nki).installed():
             spec.loader.exec_module(module)
     finally:
         sys.path.remove(str(path.parent))
@@ -268,6 +280,47 @@ class Numbers(unittest.TestCase):
             with self.subTest(title(case)):
                 wanted = call(own_reference(module, function), arrays(case))
                 self.close(getattr(module, function)(**arrays(case)), wanted)
+
+    def test_the_older_forms_compute_the_same(self) -> None:
+        for case in OLD_CASES:
+            file, function = case.kernel.split(":")
+            with self.subTest(title(case)):
+                wanted = call(own_reference(computing(file[4:]), function), arrays(case))
+                self.close(getattr(computing(file), function)(**arrays(case)), wanted)
+
+
+@unittest.skipIf(MISSING, MISSING)
+class Traces(unittest.TestCase):
+    """Every kernel becomes a program that the machine runs to its end."""
+
+    def test_every_kernel_traces_and_runs(self) -> None:
+        for case in CASES + OLD_CASES:
+            with self.subTest(title(case)):
+                report = traced(case)
+                self.assertGreater(report.device_time_us, 1.0)
+
+    def test_both_generations_take_the_same_time(self) -> None:
+        for case in OLD_CASES:
+            new = dataclasses.replace(case, kernel=case.kernel.removeprefix("old/"))
+            with self.subTest(title(case)):
+                old_time, new_time = traced(case).device_time_us, traced(new).device_time_us
+                self.assertAlmostEqual(old_time / new_time, 1.0, delta=0.02)
+
+
+def traced(case: Case) -> Any:
+    """The report of a case's run on a trn2.3xlarge."""
+    from trnsim import loader
+
+    file, function = case.kernel.split(":")
+    for name in [n for n in sys.modules if n in SIBLINGS or n.removeprefix("_kernel_") in SIBLINGS]:
+        del sys.modules[name]  # old/ has modules of the same names
+    kernel = loader.find_kernel(loader.load(KERNELS / f"{file}.py"), function)
+    given = {
+        name: trnsim.Shape(*value) if isinstance(value, tuple) else value
+        for name, value in case.args.items()
+    }
+    grid = {"grid": case.cores} if case.cores > 1 else {}
+    return trnsim.run(kernel, **given, config="trn2.3xlarge", **grid)
 
 
 if __name__ == "__main__":
