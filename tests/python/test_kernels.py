@@ -133,6 +133,7 @@ CASES = [
     Case("vector_add:streamed", {"a": fp32(64), "b": fp32(64), "partitions": 1, "free": 1}),
     Case("vector_add:rows", {"a": fp32(200, 384), "b": fp32(200, 384)}),
     Case("vector_add:tiles", {"a": bf16(200, 700), "b": bf16(200, 700)}),
+    Case("dma:loads", {"x": fp32(8, 128, 512)}),
     Case("transpose:tensor_tiles", {"x": fp32(256, 128)}),
     Case("transpose:vector_blocks", {"x": fp32(128, 256)}),
     Case("transpose:dma", {"x": bf16(128, 256)}),
