@@ -105,8 +105,10 @@ def __getattr__(name: str) -> Any:
 
 def native() -> Any:
     """The compiled module; an ImportError says where it was looked for."""
+    import importlib
+
     try:
-        from trnsim import _frontend
+        return importlib.import_module("trnsim._frontend")
     except ModuleNotFoundError as error:
         if error.name != "trnsim._frontend":
             raise
@@ -114,4 +116,3 @@ def native() -> Any:
             f"trnsim: the compiled module _frontend is not in {_NATIVE}; build trn-sim, or set "
             "TRNSIM_NATIVE to the folder that holds it"
         ) from None
-    return _frontend

@@ -336,10 +336,24 @@ def _instructions(made: jit.Trace) -> int:
     return sum(sum(_counts(summary.get("instructions", {})).values()) for summary in made.summaries)
 
 
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}".replace(",", " ")
+
+
+def _bytes(number: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if number < 1024:
+            break
+        number /= 1024
+    else:
+        unit = "GiB"
+    return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+
+
 def _notes(loaded: loader.Loaded) -> None:
     """Top-level statements of the file that failed; the kernel may need what they make."""
     for failure in loaded.failures:
-        print(f"note: this statement failed and was left: {failure}", file=sys.stderr)
+        print(f"note: {failure} (this statement of the file failed; the rest ran)", file=sys.stderr)
     loaded.failures.clear()
 
 

@@ -171,7 +171,7 @@ def _decorator(mode: str) -> Callable[..., Any]:
     def decorate(kernel: Any = None, *args: Any, **options: Any) -> Any:
         if "func" in options or "kernel" in options:
             kernel = options.pop("func", None) or options.pop("kernel", None)
-        how = options.get("mode", mode)
+        how = kernel if isinstance(kernel, str) else options.get("mode", mode)
         how = how if isinstance(how, str) else mode
         if kernel is None or not callable(kernel):
             return lambda function: _wrapped(function, how, options)
@@ -352,6 +352,8 @@ def trace(
         function = function.func if isinstance(function, Kernel) else function.kernel
     function_args, names = _shaped_arguments(function, name, args, kwargs)
     generation = generation_of(function)
+    if generation is None and len(session.noted_generations()) == 1:
+        generation = session.noted_generations()[0]
     programs = ProgramGrid(grid, generation=generation)
     key = None
     if reuse:

@@ -119,10 +119,15 @@ def _load_below(root: str, file: str, tree: ast.Module, search: list[str]) -> Lo
     own = "__init__" if parts[-1] == "__init__.py" else _module_name(Path(file).stem)
     loaded = Loaded(file, types.ModuleType(own), tree)
     first_of_package = names[0] if names else own
+    remove()
+    sys.meta_path.insert(0, _Packages(loaded.failures))
     finder = stand_in.install(own=[first_of_package, *_siblings(root, search, file)])
     already = len(finder.found)
     _set_path(root, file, search, script=not names)
     package = ""
+    full = ".".join(names if own == "__init__" else [*names, own])
+    if getattr(sys.modules.get(full), "__file__", None) == file:
+        del sys.modules[full]  # of an earlier load
     with _script(file):
         folder = Path(root)
         for name, part in zip(names, parts):
@@ -131,7 +136,6 @@ def _load_below(root: str, file: str, tree: ast.Module, search: list[str]) -> Lo
             if own == "__init__" and folder == Path(file).parent:
                 break
             _make_package(package, folder, loaded)
-        full = package if own == "__init__" else f"{package}.{own}" if package else own
         there = sys.modules.get(full)
         if there is not None and getattr(there, "__file__", None) == file:
             loaded.module = there  # a package's __init__ has imported it
@@ -197,6 +201,38 @@ def _make_package(name: str, folder: Path, loaded: Loaded) -> None:
     parent, _, last = name.rpartition(".")
     if parent in sys.modules:
         setattr(sys.modules[parent], last, module)
+
+
+class _Packages:
+    """Finds the user's packages on a path, and lets their __init__ files fail in part."""
+
+    def __init__(self, failures: list[Failure]) -> None:
+        self.failures = failures
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        file = spec.origin if spec is not None else None
+        if file is None or os.path.basename(file) != "__init__.py":
+            return None
+        if session.is_python(file) or session.is_ours(file):
+            return None
+        spec.loader = _PackageLoader(name, file, self.failures)
+        return spec
+
+
+class _PackageLoader(importlib.machinery.SourceFileLoader):
+    def __init__(self, name: str, file: str, failures: list[Failure]) -> None:
+        super().__init__(name, file)
+        self.failures = failures
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        _run(_parse(self.path), module, self.failures, imports_must_work=False)
+
+
+def remove() -> None:
+    """Takes away what `load` put into sys.meta_path."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Packages)]
+    stand_in.remove()
 
 
 def _run(
@@ -275,6 +311,8 @@ def describe(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, SyntaxError):
         return f"SyntaxError: {error.msg} ({error.filename}:{error.lineno})"
+    if isinstance(error, AttributeError) and error.name and "did you mean" not in text:
+        text += specs.near(error.name, dir(error.obj))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -439,7 +477,7 @@ def kernels(loaded: Loaded) -> list[Kernel]:
 def _calls_nki(function: types.FunctionType) -> bool:
     for name in function.__code__.co_names:
         module = getattr(function.__globals__.get(name), "__name__", "")
-        if isinstance(module, str) and module.split(".")[0] in ("nki", "neuronxcc"):
+        if isinstance(module, str) and module.startswith(("nki.", "neuronxcc.nki.")):
             return True
     return False
 

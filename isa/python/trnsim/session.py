@@ -267,7 +267,8 @@ class ProgramGrid:
             self.programs[core].append(ids)
 
     def __repr__(self) -> str:
-        return f"grid {self.shape} on {self.cores} core{'s' if self.cores > 1 else ''}"
+        shape = f"grid {', '.join(map(str, self.shape))}" if self.shape else "no grid"
+        return f"{shape}, {self.cores} core{'s' if self.cores > 1 else ''}"
 
 
 class nc:

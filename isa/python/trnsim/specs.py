@@ -288,7 +288,7 @@ def bind(
     unknown = [key for key in given if key not in takes]
     if unknown and not keywords:
         key = unknown[0]
-        raise SpecError(f"--arg {key}: no such argument{near(key, list(takes))}; it is {shown}")
+        raise SpecError(f"--arg {key}: no such argument of {shown}{near(key, list(takes))}")
     missing = [
         key
         for key, parameter in takes.items()
@@ -298,7 +298,7 @@ def bind(
     ]
     if missing:
         plural = "s" if len(missing) > 1 else ""
-        raise SpecError(f"missing argument{plural} {', '.join(missing)}; it is {shown}")
+        raise SpecError(f"missing argument{plural} {', '.join(missing)} of {shown}")
     args: list[Any] = []
     kwargs = {key: given[key] for key in unknown}
     more = next((k for k, p in takes.items() if p.kind is kinds.VAR_POSITIONAL), None)

@@ -332,8 +332,8 @@ class Finder:
             parent = sys.modules.get(package)
             if not isinstance(parent, _Module) and package.partition(".")[0] not in _NKI:
                 return None  # a part that a real module lacks
-        elif name in self.own or difflib.get_close_matches(name, self.own, cutoff=0.85):
-            return None  # the user's own, or that misspelt
+        elif name in self.own or name not in _WELL_KNOWN and self._misspelt(name):
+            return None
         asking = _asking_file()
         if asking is None:
             return None
@@ -341,6 +341,10 @@ class Finder:
             return found
         self.found.append(name)
         return importlib.machinery.ModuleSpec(name, _Loader(), is_package=True)  # type: ignore[arg-type]
+
+    def _misspelt(self, name: str) -> bool:
+        """Whether a name is nearly one of the user's own."""
+        return bool(difflib.get_close_matches(name, self.own, cutoff=0.8))
 
 
 _finder = Finder()
@@ -358,8 +362,6 @@ def install(own: Sequence[str] = ()) -> Finder:
 def remove() -> None:
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
-    for name in [name for name, module in sys.modules.items() if isinstance(module, _Module)]:
-        del sys.modules[name]
     _finder.own.clear()
     _finder.found.clear()
 
@@ -377,8 +379,13 @@ def used(value: Any, how: str) -> Exception:
     """The error of a stand-in that a trace needs the value of."""
     name = name_of(value) or repr(value)
     package = name.partition(".")[0]
-    why = "is not supported" if package in _NKI else f"{package} is not installed"
-    return session.trace_error(f"{name}: used {how}, but {'it ' if package in _NKI else ''}{why}")
+    if package in _NKI:
+        why = "it is not supported"
+    elif package in _WELL_KNOWN:
+        why = f"{package} is not installed"
+    else:
+        why = f"{package} is not installed (--search names the folder of a module of yours)"
+    return session.trace_error(f"{name}: used {how}, but {why}")
 
 
 def _asking_file() -> str | None:

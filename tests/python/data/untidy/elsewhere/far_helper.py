@@ -1,0 +1,1 @@
+from package.sub.helpers import copy_into
