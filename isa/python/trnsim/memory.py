@@ -1,0 +1,241 @@
+"""Where tensors live: the buffers of nki.language and the allocators of nki.compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from trnsim.dtypes import DType
+from trnsim.errors import fail
+from trnsim.index import ParDim
+from trnsim.session import current
+from trnsim.tensor import Tensor, Tiles
+
+__all__ = ["Allocator", "Buffer", "hbm", "private_hbm", "psum", "sbuf", "shared_hbm"]
+
+PSUM_BANK_BYTES = 2048
+
+
+class Buffer:
+    """A memory as kernels name it. It equals its name and, in HBM, the buffers of its kind."""
+
+    def __init__(self, name: str, memory: str, shared: bool = False) -> None:
+        self.name = name
+        self.memory = memory
+        self.shared = shared
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            return other == self.name
+        if isinstance(other, Buffer):
+            return self.name == other.name or (
+                self.memory == other.memory == "hbm" and "any_hbm" in (self.name, other.name)
+            )
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.memory)
+
+    def __repr__(self) -> str:
+        return f"nl.{self.name}"
+
+
+sbuf = Buffer("sbuf", "sbuf")
+psum = Buffer("psum", "psum")
+hbm = Buffer("hbm", "hbm")
+private_hbm = Buffer("private_hbm", "hbm")
+shared_hbm = Buffer("shared_hbm", "hbm", shared=True)
+_any_hbm = Buffer("any_hbm", "hbm")
+_BY_NAME = {b.name: b for b in (sbuf, psum, hbm, private_hbm, shared_hbm)}
+
+
+def of(memory: str) -> Buffer:
+    """The buffer that a tensor's memory is."""
+    return _any_hbm if memory == "hbm" else _BY_NAME[memory]
+
+
+class Allocator:
+    """`ncc.sbuf.alloc(f)` and its kin: f(block indices, partitions, bytes) gives an address."""
+
+    def __init__(self, memory: str, place: Callable[..., Any] | None) -> None:
+        self.memory = memory
+        self.place = place
+
+    def address(
+        self, block: tuple[int, ...], partitions: int, size_bytes: int
+    ) -> tuple[int, int] | None:
+        """(partition, byte) of one block; None lets the builder choose."""
+        if self.place is None:
+            return None
+        made = tuple(int(n) for n in self.place(block, partitions, size_bytes))
+        if self.memory == "sbuf":
+            if len(made) != 2:
+                fail("ncc.sbuf.alloc", "func", made, "(start partition, byte)")
+            return made[0], made[1]
+        if len(made) != 3:
+            fail("ncc.psum.alloc", "func", made, "(bank, start partition, byte)")
+        return made[1], made[0] * PSUM_BANK_BYTES + made[2]
+
+
+def _modulo(tiles: Any, block: tuple[int, ...]) -> int:
+    """Which of `tiles` physical tiles a block uses, counted row by row."""
+    sizes = tuple(tiles) if isinstance(tiles, (tuple, list)) else (tiles,) if tiles else ()
+    at = 0
+    for d, index in enumerate(block):
+        size = int(sizes[d]) if d < len(sizes) else 1
+        at = at * size + index % size
+    return at
+
+
+class _Sbuf:
+    """`ncc.sbuf`."""
+
+    memory = "sbuf"
+
+    @staticmethod
+    def alloc(func: Callable[..., Any]) -> Allocator:
+        return Allocator("sbuf", func)
+
+    @staticmethod
+    def mod_alloc(
+        *,
+        base_addr: int,
+        base_partition: int = 0,
+        num_par_tiles: Any = (),
+        num_free_tiles: Any = (),
+    ) -> Allocator:
+        def place(block: tuple[int, ...], partitions: int, size_bytes: int) -> tuple[int, int]:
+            return (
+                base_partition + _modulo(num_par_tiles, block) * partitions,
+                base_addr + _modulo(num_free_tiles, block) * size_bytes,
+            )
+
+        return Allocator("sbuf", place)
+
+    @staticmethod
+    def auto_alloc() -> Buffer:
+        return sbuf
+
+
+class _Psum:
+    """`ncc.psum`."""
+
+    memory = "psum"
+
+    @staticmethod
+    def alloc(func: Callable[..., Any]) -> Allocator:
+        return Allocator("psum", func)
+
+    @staticmethod
+    def mod_alloc(
+        *,
+        base_bank: int = 0,
+        base_addr: int = 0,
+        base_partition: int = 0,
+        num_bank_tiles: Any = (),
+        num_par_tiles: Any = (),
+        num_free_tiles: Any = (),
+    ) -> Allocator:
+        def place(block: tuple[int, ...], partitions: int, size_bytes: int) -> tuple[int, int, int]:
+            return (
+                base_bank + _modulo(num_bank_tiles, block),
+                base_partition + _modulo(num_par_tiles, block) * partitions,
+                base_addr + _modulo(num_free_tiles, block) * size_bytes,
+            )
+
+        return Allocator("psum", place)
+
+    @staticmethod
+    def auto_alloc() -> Buffer:
+        return psum
+
+
+ncc_sbuf = _Sbuf()
+ncc_psum = _Psum()
+
+
+def buffer_of(what: Any, call: str) -> Buffer | Allocator:
+    if isinstance(what, (Buffer, Allocator)):
+        return what
+    if what is None:
+        return sbuf
+    if isinstance(what, (_Sbuf, _Psum)):
+        return _BY_NAME[what.memory]
+    if isinstance(what, str) and what in _BY_NAME:
+        return _BY_NAME[what]
+    fail(call, "buffer", repr(what), "nl.sbuf, nl.psum, nl.hbm, nl.private_hbm or nl.shared_hbm")
+
+
+def make(
+    shape: Any, dtype: DType, buffer: Any, *, name: str = "", address: Any = None, call: str
+) -> Tensor:
+    """An uninitialised tensor."""
+    where = buffer_of(buffer, call)
+    if isinstance(shape, (int, np.integer)):
+        shape = (shape,)
+    sizes = []
+    partition = 0
+    for d, size in enumerate(shape):
+        if isinstance(size, ParDim):
+            partition = d
+        try:
+            sizes.append(int(size))
+        except (TypeError, ValueError):
+            fail(call, "shape", size, "an int")
+    if any(size < 1 for size in sizes):
+        fail(call, "shape", sizes, "sizes of at least 1")
+    session = current()
+    if where.memory == "hbm":
+        assert isinstance(where, Buffer)
+        view = session.hbm_tensor(sizes, dtype.isa, name=name or "", shared=where.shared)
+        return Tensor(view, dtype)
+    if sizes and sizes[partition] > 128:
+        fail(call, f"shape[{partition}]", sizes[partition], "at most 128 partitions")
+    if isinstance(where, Allocator):
+        return _placed(sizes, partition, dtype, where, name or "")
+    place = None if address is None else (int(address[0] or 0), int(address[1]))
+    view = session.builder.tensor(
+        where.memory, sizes, dtype.isa, name=name or "", partition_dim=partition, address=place
+    )
+    return Tensor(view, dtype)
+
+
+def _placed(sizes: list[int], partition: int, dtype: DType, where: Allocator, name: str) -> Tensor:
+    builder = current().builder
+    blocks, tile = tuple(sizes[:partition]), sizes[partition:]
+    size_bytes = dtype.itemsize
+    for size in tile[1:]:
+        size_bytes *= size
+    table: dict[tuple[int, ...], Any] = {}
+    made: dict[Any, Any] = {}
+    first = None
+    in_a_row = True
+    for n, block in enumerate(np.ndindex(*blocks)):
+        address = where.address(tuple(block), tile[0], size_bytes)
+        first = address if n == 0 else first
+        if address is None or first is None:
+            in_a_row = False
+        else:
+            in_a_row = in_a_row and address == (first[0], first[1] + n * size_bytes)
+        table[tuple(block)] = address
+    if in_a_row or first is None:
+        return Tensor(
+            builder.tensor(
+                where.memory, sizes, dtype.isa, name=name, partition_dim=partition, address=first
+            ),
+            dtype,
+        )
+    for block, address in table.items():
+        if address not in made:
+            made[address] = builder.tensor(
+                where.memory, tile, dtype.isa, name=name, address=address
+            )
+        table[block] = made[address]
+    tensor = Tensor.__new__(Tensor)
+    tensor._view = None
+    tensor._dtype = dtype
+    tensor._shape = tuple(sizes)
+    tensor._late = Tiles(table, blocks, ())
+    return tensor
