@@ -235,6 +235,12 @@ class Launches(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "launch grid: launch is traced on 1 core"):
             self.trace("lnc.py", "launch", 1)
 
+    def test_a_host_function_may_hand_over_arrays(self) -> None:
+        loaded = loader.load(UNTIDY / "lnc.py")
+        self.addCleanup(loader.remove)
+        trace = jit.trace(loader.find_kernel(loaded, "with_arrays"))
+        self.assertEqual((trace.grid.cores, trace.results.shape), (2, (128, 64)))
+
     def test_old_grids_fill_one_tensor(self) -> None:
         trace = self.trace("old_grid.py", "rows", (4, 2), 512, 128)
         self.assertEqual((trace.generations[0], trace.results.shape), ("old", (512, 128)))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from trace_support import NO_NATIVE, has_native, trnsim
-from trnsim import specs
+from trnsim import specs, stand_in
 from trnsim.specs import Shape, SpecError
 
 
@@ -131,6 +131,13 @@ class CallersArguments(unittest.TestCase):
         self.assertEqual(self.shapes(np.zeros(3, bool)).dtype, "uint8")
         self.assertEqual(self.shapes(np.float32(2.5)), 2.5)
         self.assertIs(self.shapes(np.float32), np.float32)
+
+    def test_arrays_of_the_devices_types_remember_them(self) -> None:
+        specs.teach_numpy()
+        array = np.random.rand(4, 8).astype("bfloat16").reshape(8, 4)
+        self.assertEqual(self.shapes(array).dtype, "bf16")
+        absent = stand_in.StandIn("ml_dtypes.float8_e5m2", "ml_dtypes")
+        self.assertEqual(self.shapes(np.zeros(3, absent)).dtype, "fp8_e5m2")
 
     def test_collections_are_gone_through(self) -> None:
         value = self.shapes(([np.zeros((2, 2), np.float16)], {"k": Shape("bf16", 4)}, "text", None))

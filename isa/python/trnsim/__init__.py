@@ -60,8 +60,9 @@ def activate(
         from trnsim import stand_in
 
         stand_in.install()
-    from trnsim import jit
+    from trnsim import jit, specs
 
+    specs.teach_numpy()
     jit.set_defaults(config=config, target=target)
 
 

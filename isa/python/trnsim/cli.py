@@ -195,7 +195,7 @@ def _trace(given: argparse.Namespace, loaded: loader.Loaded, name: str | None) -
     if given.output and not given.quiet:
         print(
             f"{given.output}: {made.name}, {_count(_instructions(made), 'instruction')}, "
-            f"{_count(len(made.loops), 'loop')} kept rolled, {_bytes(len(made.data))}, "
+            f"{_count(len(_loops(made.loops)), 'loop')} kept rolled, {_bytes(len(made.data))}, "
             f"traced in {made.seconds:.2f} s"
         )
     return DONE
@@ -295,9 +295,10 @@ def explain(made: jit.Trace, loaded: loader.Loaded | None, out: TextIO) -> None:
         _table(title, counts, out)
     if made.skipped:
         _table("skipped, not supported", made.skipped, out)
-    print(f"loops kept rolled: {len(made.loops)}", file=out)
-    for loop in made.loops:
-        print(f"  {_loop(loop)}", file=out)
+    lines = _loops(made.loops)
+    print(f"loops kept rolled: {len(lines)}", file=out)
+    for line in lines:
+        print(f"  {line}", file=out)
 
 
 def _counts(given: Any) -> dict[str, int]:
@@ -318,22 +319,20 @@ def _table(title: str, counts: Counter[str], out: TextIO) -> None:
         print(f"  {count:{width}} {name}", file=out)
 
 
-def _loop(loop: Any) -> str:
-    if not isinstance(loop, dict):
-        return str(loop)
-    parts = []
-    if "file" in loop:
-        parts.append(f"{loop['file']}:{loop.get('line', '?')}")
-    parts += [
-        f"{value} {key}" if isinstance(value, int) else str(value)
-        for key, value in loop.items()
-        if key not in ("file", "line")
+def _loops(given: Sequence[dict[str, Any]]) -> list[str]:
+    """One line a loop of the kernel; each engine that takes part keeps a loop of its own."""
+    engines: dict[tuple[Any, ...], list[str]] = {}
+    for loop in given:
+        key = (loop["at"], loop["iterations"], loop.get("depth", 1), loop.get("program", 0))
+        engines.setdefault(key, []).append(f"{loop['engine']} {loop['instructions']}")
+    return [
+        f"{at}: {iterations} iterations, depth {depth}; instructions: {', '.join(names)}"
+        for (at, iterations, depth, _), names in engines.items()
     ]
-    return ", ".join(parts)
 
 
 def _instructions(made: jit.Trace) -> int:
-    return sum(sum(_counts(summary.get("instructions", {})).values()) for summary in made.summaries)
+    return int(made.finished.get("instructions", 0))
 
 
 def _count(number: int, what: str) -> str:

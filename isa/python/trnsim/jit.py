@@ -107,6 +107,21 @@ class Launch:
 
     def _inlined(self, now: Session, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         function = self.kernel.func
+        if now.depth == 0:  # of a host function, which may hand over arrays
+            args, kwargs = _host_arguments(function, args, kwargs, now)
+        now.depth += 1
+        try:
+            return self._programs(now, function, args, kwargs)
+        finally:
+            now.depth -= 1
+
+    def _programs(
+        self,
+        now: Session,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> Any:
         if self.grid is None:
             return function(*args, **kwargs)
         grid = ProgramGrid(self.grid, generation=generation_of(function))
@@ -363,7 +378,7 @@ def trace(
     try:
         made = _trace(
             function, name, names, function_args, programs, generation, target, options, work,
-            skip_unsupported,
+            skip_unsupported, isinstance(kernel, (Kernel, Launch)),
         )  # fmt: skip
     except Regrid as regrid:
         if grid is not None:
@@ -376,7 +391,7 @@ def trace(
         programs.programs = [[()] for _ in range(programs.cores)]
         made = _trace(
             function, name, names, function_args, programs, generation, target, options, work,
-            skip_unsupported,
+            skip_unsupported, isinstance(kernel, (Kernel, Launch)),
         )  # fmt: skip
     made.seconds = time.perf_counter() - started
     if key is not None and not made.finished.get("used_contents"):
@@ -409,6 +424,17 @@ def _shaped_arguments(
         what: specs.shapes_in(value, f"{name}: argument {what}") for what, value in kwargs.items()
     }
     return _Arguments(shaped, named), names
+
+
+def _host_arguments(
+    function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], now: Session
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a launch by a host function under trace, with its arrays as tensors."""
+    shaped, names = _shaped_arguments(function, name_of(function), args, kwargs)
+    return (
+        [specs.tensors_in(value, what, now) for what, value in zip(names, shaped.args)],
+        {what: specs.tensors_in(value, what, now) for what, value in shaped.kwargs.items()},
+    )
 
 
 def _key(function: Any, arguments: _Arguments, grid: Any, target: str) -> Any:
@@ -449,6 +475,7 @@ def _trace(
     options: Mapping[str, Any],
     work: Sequence[tuple[float, str]],
     skip_unsupported: bool,
+    decorated: bool,
 ) -> Trace:
     from trnsim import tensor
 
@@ -459,8 +486,7 @@ def _trace(
     returned: Any = None
     for core in range(grid.cores):
         builder = native.Builder(name, dict(options))
-        for folder in _hidden_folders():
-            builder.hide_frames(folder)
+        _hide_frames(builder)
         now = Session(
             builder,
             target=target,
@@ -470,6 +496,7 @@ def _trace(
             generation=generation,
             skip_unsupported=skip_unsupported,
         )
+        now.depth = 1 if decorated else 0
         sessions.append(now)
         with session.entered(now):
             args = [
@@ -503,11 +530,16 @@ def _trace(
     )
 
 
-@functools.cache
-def _hidden_folders() -> tuple[str, ...]:
+_hidden: set[str] = set()
+
+
+def _hide_frames(builder: Any) -> None:
+    """Places in errors and reports are of the kernel's files: hidden once for all builders."""
     ours = Path(session.PACKAGE).parent
-    python = sysconfig.get_path("stdlib")
-    return tuple(dict.fromkeys((str(ours), str(ours.resolve()), python)))
+    for folder in (str(ours), str(ours.resolve()), sysconfig.get_path("stdlib")):
+        if folder not in _hidden:
+            _hidden.add(folder)
+            builder.hide_frames(folder)
 
 
 def _tensors(value: Any) -> list[Any]:
@@ -557,12 +589,11 @@ def _outputs(value: Any, kernel: str, name: str = "") -> Any:
 
 
 def _host_dtype(tensor: Any) -> Any:
+    """NumPy's dtype where it has one, else NKI's."""
     import numpy as np
 
-    try:
-        return np.dtype(str(tensor.dtype))
-    except TypeError:
-        return tensor.dtype
+    dtype = np.dtype(str(tensor.dtype))
+    return tensor.dtype if dtype.metadata else dtype
 
 
 def _simulated(made: Trace, config: str, overrides: Sequence[str] = ()) -> Any:

@@ -120,6 +120,7 @@ def _load_below(root: str, file: str, tree: ast.Module, search: list[str]) -> Lo
     loaded = Loaded(file, types.ModuleType(own), tree)
     first_of_package = names[0] if names else own
     remove()
+    specs.teach_numpy()
     sys.meta_path.insert(0, _Packages(loaded.failures))
     finder = stand_in.install(own=[first_of_package, *_siblings(root, search, file)])
     already = len(finder.found)

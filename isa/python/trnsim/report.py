@@ -24,7 +24,9 @@ class Report:
         trace_seconds: float = 0.0,
         warnings: Sequence[str] = (),
     ) -> None:
-        self.text = text
+        lines = [f"traced in       {trace_seconds:.2f} s"] if trace_seconds else []
+        lines += [f"warning         {warning}" for warning in warnings]
+        self.text = "\n".join([text.rstrip("\n"), *lines]) + "\n"
         self.trace = trace
         self.trace_seconds = trace_seconds
         self.warnings = list(warnings)  # of the tracer; the run's own are in the JSON

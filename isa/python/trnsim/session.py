@@ -59,6 +59,7 @@ class Session:
         self.skip_unsupported = skip_unsupported
         self.calls: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
+        self.depth = 0  # of decorated kernels that called each other
         self.used_contents = False
         self.input_storages: set[int] = set()
         self._shared: list[View] = []

@@ -243,12 +243,37 @@ def _load(path: str, dtype: str | None) -> Shape:
     return shape
 
 
+# NumPy has no such types: it gets wider ones that remember the name, so that
+# `a.astype(nl.bfloat16)` and `np.zeros(3, ml_dtypes.bfloat16)` work in scripts.
+_TAUGHT = {
+    "bfloat16": "bf16",
+    "tfloat32": "tf32",
+    "float8_e3m4": "fp8_e3m4",
+    "float8_e4m3": "fp8_e4m3",
+    "float8_e4m3fn": "fp8_e4m3",
+    "float8_e5m2": "fp8_e5m2",
+}
+
+
+def teach_numpy() -> None:
+    """Lets NumPy know the device's types by name; their values are kept as float32."""
+    import numpy as np
+
+    known = np.core.numerictypes.sctypeDict
+    for name, isa in _TAUGHT.items():
+        if name not in known:
+            known[name] = np.dtype(np.float32, metadata={"trnsim": isa})
+
+
 def of_array(array: Any, what: str) -> Shape:
     """The tensor that a NumPy array becomes; 64-bit numbers become 32-bit ones, as on the device."""
     narrow = {"float64": "fp32", "int64": "int32", "uint64": "uint32", "bool": "uint8"}
     names = {"float32": "fp32", "float16": "fp16", **narrow}
     name = array.dtype.name
-    if name in names:
+    taught = (array.dtype.metadata or {}).get("trnsim")
+    if taught is not None:
+        name = taught
+    elif name in names:
         name = names[name]
     elif name not in DTYPES:
         raise SpecError(f"{what}: expected numbers that the device has, got dtype {name}")
@@ -348,7 +373,9 @@ def shapes_in(value: Any, what: str) -> Any:
         if isinstance(value, np.generic):
             return value.item()
         return value
-    if isinstance(value, type) or not hasattr(value, "shape") or not hasattr(value, "dtype"):
+    if isinstance(value, type) or type(value).__module__ in ("trnsim.tensor", "trnsim.contents"):
+        return value
+    if not hasattr(value, "shape") or not hasattr(value, "dtype"):
         return value
     shape = tuple(value.shape)
     return Shape(_dtype_name(value.dtype), *shape)

@@ -72,8 +72,9 @@ class StandIn:
         if name.startswith("__") or name.startswith("_trnsim") or name.startswith("_repr_"):
             raise AttributeError(name)
         last = self._trnsim_name.rpartition(".")[2]
-        if name == "name" and last in _DTYPES:
-            return {"float": "float32", "half": "float16"}.get(last, last)
+        if last in _DTYPES and name in ("name", "dtype"):
+            last = {"float": "float32", "half": "float16"}.get(last, last)
+            return last if name == "name" else _numpy_dtype(last)
         return StandIn(f"{self._trnsim_name}.{name}", self._trnsim_module)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -424,6 +425,13 @@ def _decorated(value: Any) -> bool:
     return isinstance(value, (type, types.FunctionType, types.MethodType)) or getattr(
         value, "_trnsim_kernel", False
     )
+
+
+def _numpy_dtype(name: str) -> Any:
+    """What NumPy asks of an object that it is to take for a dtype."""
+    import numpy as np
+
+    return np.dtype(name)
 
 
 def _traced(value: Any) -> bool:
