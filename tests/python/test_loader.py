@@ -114,6 +114,17 @@ class Files(OwnFolder):
         loaded = self.load("pkg/k.py", text)
         self.assertIs(loader.find_kernel(loaded, "kernel")(), loaded.scope["Config"])
 
+    def test_imports_of_its_own_package_by_name_are_the_same_modules(self) -> None:
+        for folder, marker in (("src", "src/__init__.py"), ("other", "other/none.txt")):
+            self.write(marker, "")
+            self.write(f"{folder}/lib_{folder}/core/__init__.py", "")
+            self.write(f"{folder}/lib_{folder}/core/types.py", "class View:\n    pass\n")
+            loaded = self.load(
+                f"{folder}/lib_{folder}/core/k.py",
+                f"from lib_{folder}.core.types import View\nfrom .types import View as Same\n",
+            )
+            self.assertIs(loaded.scope["View"], loaded.scope["Same"])
+
     def test_a_package_whose_init_fails_in_part_still_serves_its_files(self) -> None:
         self.write("pkg/__init__.py", "from . import not_there\nfrom .good import *\n")
         self.write("pkg/good.py", "value = 4\n")

@@ -66,7 +66,9 @@ def load(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] 
         if not os.path.isdir(folder):
             raise LoadError(f"--search {folder}: no such folder")
     error: BaseException | None = None
-    for up in range(_least_levels(file, tree), 8):
+    least = _least_levels(file, tree)
+    named = _levels_to_named_package(file)
+    for up in ([named] if named is not None else []) + list(range(least, 8)):
         root = Path(file).parents[min(up, len(Path(file).parents) - 1)]
         before = set(sys.modules)
         try:
@@ -111,6 +113,23 @@ def _least_levels(file: str, tree: ast.Module) -> int:
         folder = folder.parent
     relative = [node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     return max([packages, *relative])
+
+
+_IMPORTED = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
+
+
+def _levels_to_named_package(file: str) -> int | None:
+    """How far up the root is, when imports hereabouts name a folder that the file is in."""
+    names: set[str] = set()
+    for neighbour in sorted(Path(file).parent.glob("*.py"))[:64]:
+        try:
+            names.update(_IMPORTED.findall(neighbour.read_text(errors="replace")))
+        except OSError:
+            continue
+    for up, folder in enumerate(list(Path(file).parents)[:8], 1):
+        if folder.name in names and folder.name not in sys.stdlib_module_names:
+            return up
+    return None
 
 
 def _load_below(root: str, file: str, tree: ast.Module, search: list[str]) -> Loaded:
