@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -156,6 +157,19 @@ ncc_sbuf = _Sbuf()
 ncc_psum = _Psum()
 
 
+_automatic: list[bool] = []
+
+
+@contextmanager
+def automatic() -> Iterator[None]:
+    """Inside, the builder places what the kernel's allocators would place."""
+    _automatic.append(True)
+    try:
+        yield
+    finally:
+        _automatic.pop()
+
+
 def buffer_of(what: Any, call: str) -> Buffer | Allocator:
     if isinstance(what, (Buffer, Allocator)):
         return what
@@ -193,7 +207,7 @@ def make(
         return Tensor(view, dtype)
     if sizes and sizes[partition] > 128:
         fail(call, f"shape[{partition}]", sizes[partition], "at most 128 partitions")
-    if isinstance(where, Allocator):
+    if isinstance(where, Allocator) and not _automatic:
         return _placed(sizes, partition, dtype, where, name or "")
     place = None if address is None else (int(address[0] or 0), int(address[1]))
     view = session.builder.tensor(

@@ -1,0 +1,1 @@
+"""The older package of NKI, as trn-sim understands it."""

@@ -1,0 +1,1 @@
+"""Private names that public kernels use."""

@@ -1,0 +1,3 @@
+"""Index objects of the older compiler."""
+
+from trnsim.compiler import TileIndex  # noqa: F401

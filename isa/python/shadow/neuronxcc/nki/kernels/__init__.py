@@ -1,0 +1,1 @@
+"""AWS's kernels: refused when used."""

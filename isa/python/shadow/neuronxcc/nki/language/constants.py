@@ -1,0 +1,3 @@
+"""`neuronxcc.nki.language.constants`."""
+
+from trnsim.dtypes import sizeinbytes  # noqa: F401

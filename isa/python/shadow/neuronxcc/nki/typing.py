@@ -1,0 +1,3 @@
+"""`neuronxcc.nki.typing`."""
+
+from trnsim.annotations import *  # noqa: F401,F403

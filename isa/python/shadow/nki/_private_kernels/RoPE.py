@@ -1,0 +1,3 @@
+"""Refused when used."""
+
+from trnsim.private import RoPE_sbuf  # noqa: F401

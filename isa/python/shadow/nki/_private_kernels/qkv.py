@@ -1,0 +1,3 @@
+"""Refused when used."""
+
+from trnsim.private import NormType, rmsnorm_qkv_isa_kernel  # noqa: F401

@@ -1,0 +1,3 @@
+"""`nki.collectives`."""
+
+from trnsim.collectives import *  # noqa: F401,F403

@@ -1,0 +1,3 @@
+"""`nki.compiler`."""
+
+from trnsim.compiler import *  # noqa: F401,F403

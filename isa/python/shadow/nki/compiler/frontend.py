@@ -1,0 +1,3 @@
+"""`nki.compiler.frontend`: refused when used."""
+
+from trnsim.private import NKIFrontend, ParserFrontend  # noqa: F401
