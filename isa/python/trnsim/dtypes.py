@@ -136,7 +136,11 @@ def _find(what: Any) -> DType | None:
     name = getattr(what, "name", None) or getattr(what, "__name__", None)
     if not isinstance(name, str):
         name = str(what)
-    if what is float:
+    if type(what).__module__ == "trnsim.stand_in":
+        from trnsim import stand_in
+
+        name = stand_in.name_of(what) or ""
+    elif what is float:
         name = "float32"
     elif what is int:
         name = "int32"

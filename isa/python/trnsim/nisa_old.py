@@ -24,12 +24,12 @@ from trnsim.calls import (
     source,
     tile,
 )
-from trnsim.dtypes import DType, bool_, dtype_of, float32, int32, promote, uint8, uint32
-from trnsim.enums import command_of, engine_of, mode_of, skips
+from trnsim.dtypes import DType, dtype_of, float32, int32, promote, uint32
+from trnsim.enums import engine_of, mode_of, skips
 from trnsim.errors import fail
 from trnsim.index import ArrayIndex, Index, Mask
 from trnsim.ops import BITWISE, activation_of, alu_of
-from trnsim.tensor import Gathered, Outside, Tensor, begin, crop, mask_box, result, whole
+from trnsim.tensor import Outside, Tensor, begin, crop, mask_box, result, whole
 
 engine = enums.OLD.engine
 dge_mode = enums.OLD.dge_mode

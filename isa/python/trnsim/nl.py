@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from trnsim import calls, index, loops, memory, nl_math, ops, session
-from trnsim._frontend import TraceError
 from trnsim.calls import Call, dma, fill_hbm, later, number, source
 from trnsim.dtypes import (
-    DType,
     bfloat16,
     bfp16,
     bool_,
@@ -35,7 +31,6 @@ from trnsim.dtypes import (
     int8,
     int16,
     int32,
-    sizeinbytes,
     tfloat32,
     uint8,
     uint16,
@@ -55,7 +50,7 @@ from trnsim.memory import hbm, private_hbm, psum, sbuf, shared_hbm
 from trnsim.nl_math import binary, reduction, unary
 from trnsim.session import current, nc, spmd_dim
 from trnsim.tensor import (
-    Gathered,
+    Outside,
     Register,
     Result,
     Tensor,
@@ -109,7 +104,6 @@ def ndarray(
     **kwargs: Any,
 ) -> Tensor:
     """A tensor that is not initialised. On chip, dimension 0 (or that of par_dim) is partitions."""
-    begin()
     if args:
         buffer = args[0]
         name = args[1] if len(args) > 1 else name
@@ -299,6 +293,8 @@ def load(src: Any, *, mask: Any = None, dtype: Any = None, **kwargs: Any) -> Ten
     shape = t.shape
     if shape and shape[0] > 128:
         fail(call, "src", list(shape), "at most 128 partitions (the first dimension)")
+    if mask is None and type(t._late) is Outside:
+        t.view_  # raises here, at the line of the load
 
     def emit(builder: Any, d: Any, take: Any) -> None:
         dma(builder, calls.LOAD, t, t, crop_src=take, dst_view=d)
@@ -839,21 +835,6 @@ def device_print(*args: Any, **kwargs: Any) -> None:
 
 
 # Index grids of a matrix product.
-
-
-class _Grid(tuple):
-    """What gemm grids give: named indices."""
-
-    def __new__(cls, indices: Sequence[Any], names: str) -> _Grid:
-        self = super().__new__(cls, indices)
-        self.names = names  # type: ignore[attr-defined]
-        return self
-
-    def __getattr__(self, name: str) -> Any:
-        names = self.__dict__["names"].split()
-        if name in names:
-            return self[names.index(name)]
-        raise AttributeError(name)
 
 
 def gemm_stationary_grid() -> Any:

@@ -20,14 +20,13 @@ from trnsim.calls import (
     new,
     number,
     source,
-    stretch,
     to_sbuf,
 )
-from trnsim.dtypes import DType, bool_, dtype_of, float32, promote, uint8
+from trnsim.dtypes import DType, dtype_of, float32, promote, uint8
 from trnsim.errors import fail
 from trnsim.index import Index, Mask
 from trnsim.ops import BITWISE, COMPARISONS, LOGICAL, alu_of
-from trnsim.tensor import Tensor, begin, crop, mask_box, result, whole
+from trnsim.tensor import Tensor, begin, crop, mask_box, result
 
 COPY = Call("nl.copy", src="x", dst="result")
 SELECT = Call("nl.where", src="x", predicate="condition", dst="result")
@@ -106,7 +105,7 @@ def binary(
         x, y = y, x
     if x.memory == "psum" and y.memory == "psum":
         y = to_sbuf(y)
-    if op == "POWER" or (op in ("MOD",) and False):
+    if op == "POWER":
         x, y = _in_sbuf(x), _in_sbuf(y)
     out = _result_type(call, op, dtype, x.dtype, y.dtype)
     if op in BITWISE:
@@ -154,14 +153,10 @@ def spread(t: Tensor, shape: Sequence[int]) -> Tensor:
     if t.shape == shape:
         return t
     if t.ndim < len(shape):
-        # NumPy adds dimensions on the left; there the first is the partition dimension.
-        t = (
-            t.reshape((1,) * (len(shape) - t.ndim) + t.shape)
-            if t.shape[0] == 1 or t.ndim == 0
-            else t.reshape((t.shape[0],) + (1,) * (len(shape) - t.ndim) + t.shape[1:])
-            if t.shape[0] == shape[0]
-            else t.reshape((1,) * (len(shape) - t.ndim) + t.shape)
-        )
+        # NumPy adds dimensions on the left; on chip the first one stays the partition dimension.
+        ones = (1,) * (len(shape) - t.ndim)
+        rows = t.shape[0] if t.shape and t.shape[0] == shape[0] else None
+        t = t.reshape(ones + t.shape if rows is None else (rows,) + ones + t.shape[1:])
     if t.shape[0] == 1 and shape[0] > 1:
         t = broadcast_partitions(t, shape[0])
     if t.shape == shape:
@@ -333,15 +328,6 @@ def scalars(
     )
 
 
-def wide(t: Tensor, name: str, api: Call, mnemonic: str = "TENSOR_SCALAR") -> Tensor:
-    return t
-
-
-def round_down(name: str, x: Any, dtype: Any, mask: Any) -> Tensor:
-    """floor, ceil, trunc: functions of the Scalar engine's tables."""
-    return unary(name, x, dtype, mask)
-
-
 def trigonometric(name: str, x: Any, dtype: Any, mask: Any) -> Tensor:
     """Range reduction on Vector, then the function on Scalar, whose table covers [-pi, pi]."""
     call = f"nl.{name}"
@@ -371,10 +357,6 @@ def reduction(
     call = f"nl.{name}"
     v = _loaded(call, "x", source(call, "x", x))
     return nisa_old.reduce(call, op, v, axis, mask, dtype, False, keepdims)
-
-
-def tile_rows(x: Tensor) -> int:
-    return x.shape[0]
 
 
 def free_axes(x: Tensor) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from trnsim import collectives, nisa, nisa_old
+from trnsim import collectives, nisa
 from trnsim.calls import DONE, Call, dma, not_supported, source
 from trnsim.errors import fail
 from trnsim.session import current

@@ -95,25 +95,27 @@ class Result(Late):
         self.accumulate = accumulate  # adds into PSUM instead
         self.line = kernel_line()
 
-    def into(self, view: View, emit: Emit) -> None:
+    def into(self, view: View | None, emit: Emit, shape: Any = None) -> View:
+        """Emits at the line of the call; without a view, into a tile made for it."""
         builder = current().builder
         builder.at(*self.line)
+        if view is None:
+            view = builder.tensor(self.memory, shape, self.dtype.isa)
         if self.box is None:
             emit(builder, view, whole)
         else:
             box = self.box
             emit(builder, _crop(view, box), lambda t: crop(t, box))
         builder.at("", 0)
+        return view
 
     def view(self, tensor: Tensor) -> View:
         global _waiting
         if _waiting is tensor:
             _waiting = None
         tensor._late = None
-        view = current().builder.tensor(self.memory, tensor._shape, self.dtype.isa)
-        tensor._view = view
-        self.into(view, self.emit)
-        return view
+        tensor._view = self.into(None, self.emit, tensor._shape)
+        return tensor._view
 
 
 class Zeroed(Late):
