@@ -314,6 +314,8 @@ class Mask:
         rank = len(shape)
         box: Box = [(0, size) for size in shape]
         exact = True
+        if self.truth is not None:
+            return self._box_of_truth(shape)
         for term in self.terms:
             steps = term.steps
             if len(steps) < rank:
@@ -344,21 +346,21 @@ class Mask:
                 if low >= high:
                     return None, True
                 box[a] = (low, high)
-        if self.truth is not None:
-            truth = np.broadcast_to(self.truth.reshape(self.truth.shape[-rank:]), tuple(shape))
-            if not truth.any():
-                return None, True
-            held = truth
-            for a in range(rank):
-                others = tuple(other for other in range(rank) if other != a)
-                where = np.flatnonzero(truth.any(axis=others))
-                low, high = max(box[a][0], int(where[0])), min(box[a][1], int(where[-1]) + 1)
-                if low >= high:
-                    return None, True
-                box[a] = (low, high)
-            held = truth[tuple(slice(low, high) for low, high in box)]
-            exact = exact and bool(held.all())
         return box, exact
+
+    def _box_of_truth(self, shape: Sequence[int]) -> tuple[Box | None, bool]:
+        truth = self.array()
+        truth = truth.reshape(
+            truth.shape[-len(shape) :] if truth.ndim > len(shape) else truth.shape
+        )
+        truth = np.broadcast_to(truth, tuple(shape))
+        if not truth.any():
+            return None, True
+        box: Box = []
+        for a in range(truth.ndim):
+            where = np.flatnonzero(truth.any(axis=tuple(b for b in range(truth.ndim) if b != a)))
+            box.append((int(where[0]), int(where[-1]) + 1))
+        return box, bool(truth[tuple(slice(low, high) for low, high in box)].all())
 
 
 class ParDim(int):

@@ -6,7 +6,8 @@ generation has it, a call writes there at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from trnsim import enums, nisa
@@ -55,6 +56,26 @@ def _type(call: str, dtype: Any, otherwise: DType) -> DType:
     return otherwise if dtype is None else dtype_of(dtype, call)
 
 
+def _dst_first(lead: int, first: str) -> Callable[[Any], Any]:
+    """Lets a call have its destination in front, as the newer generation has it.
+
+    lead: how many tiles the older form begins with; first: the name of its first parameter.
+    """
+
+    def decorate(function: Any) -> Any:
+        @functools.wraps(function)
+        def either(*args: Any, **kwargs: Any) -> Any:
+            if args and isinstance(args[0], Tensor):
+                if first in kwargs or (len(args) > lead and isinstance(args[lead], Tensor)):
+                    kwargs["dst"], args = args[0], args[1:]
+            kwargs.pop("name", None)
+            return function(*args, **kwargs)
+
+        return either
+
+    return decorate
+
+
 def _operand(call: str, operand: str, what: Any) -> Tensor:
     """A tile; one that reaches out of bounds is cut by the mask later."""
     if not isinstance(what, Tensor):
@@ -64,10 +85,10 @@ def _operand(call: str, operand: str, what: Any) -> Tensor:
     return what
 
 
+@_dst_first(2, "stationary")
 def nc_matmul(
     stationary: Tensor,
     moving: Tensor,
-    *more: Any,
     is_stationary_onezero: bool = False,
     is_moving_onezero: bool = False,
     is_transpose: bool = False,
@@ -78,12 +99,9 @@ def nc_matmul(
     dtype: Any = None,
     dst: Tensor | None = None,
     accumulate: bool | None = None,
-    **kwargs: Any,
 ) -> Any:
     """stationary.T @ moving, in PSUM."""
     call = "nisa.nc_matmul"
-    if more and isinstance(more[0], Tensor):
-        dst, stationary, moving = stationary, moving, more[0]
     if dst is not None and mask is None:
         nisa.nc_matmul(
             dst,
@@ -141,19 +159,16 @@ def nc_matmul(
     )
 
 
+@_dst_first(1, "data")
 def nc_transpose(
     data: Tensor,
-    *more: Any,
     mask: Any = None,
     dtype: Any = None,
     engine: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """data.T: in PSUM from the Tensor engine, in SBUF from Vector."""
     call = "nisa.nc_transpose"
-    if more and isinstance(more[0], Tensor):
-        dst, data = data, more[0]
     v = _operand(call, "data", data)
     if dst is not None and engine is None and dst.memory == "psum" and v.memory == "sbuf":
         engine = "tensor"
@@ -181,10 +196,10 @@ def nc_transpose(
     )
 
 
+@_dst_first(0, "op")
 def activation(
     op: Any,
-    data: Any = None,
-    *more: Any,
+    data: Any,
     bias: Any = None,
     scale: Any = 1.0,
     reduce_op: Any = None,
@@ -193,14 +208,12 @@ def activation(
     mask: Any = None,
     dtype: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """op(data * scale + bias), and optionally its sum."""
     return _activation(
         "nisa.activation",
         op,
         data,
-        more,
         bias,
         scale,
         reduce_op,
@@ -216,7 +229,6 @@ def _activation(
     call: str,
     op: Any,
     data: Any,
-    more: tuple[Any, ...],
     bias: Any,
     scale: Any,
     reduce_op: Any,
@@ -226,16 +238,6 @@ def _activation(
     dtype: Any,
     dst: Tensor | None,
 ) -> Any:
-    if isinstance(op, Tensor):
-        dst, op, data, more = op, data, more[0], more[1:]
-        if more:
-            bias = more[0]
-        if len(more) > 1:
-            scale = more[1]
-    elif more:
-        bias = more[0]
-        if len(more) > 1:
-            scale = more[1]
     v = _operand(call, "data", data)
     function = activation_of(call, "op", op)
     rows = v.shape[0]
@@ -270,10 +272,10 @@ def _activation(
     return result(v.shape, _type(call, dtype, v.dtype), emit, mask=mask, dst=dst)
 
 
+@_dst_first(0, "op")
 def activation_reduce(
     op: Any,
-    data: Any = None,
-    *more: Any,
+    data: Any,
     reduce_op: Any = None,
     reduce_res: Tensor | None = None,
     bias: Any = None,
@@ -281,34 +283,29 @@ def activation_reduce(
     mask: Any = None,
     dtype: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """activation() that starts its sum anew and writes it."""
     call = "nisa.activation_reduce"
     if reduce_res is None:
         fail(call, "reduce_res", None, "a tile of one value per partition")
     return _activation(
-        call, op, data, more, bias, scale, reduce_op, reduce_res, "reset_reduce", mask, dtype, dst
+        call, op, data, bias, scale, reduce_op, reduce_res, "reset_reduce", mask, dtype, dst
     )
 
 
+@_dst_first(0, "op")
 def tensor_reduce(
     op: Any,
-    data: Any = None,
-    axis: Any = None,
-    *more: Any,
+    data: Any,
+    axis: Any,
     mask: Any = None,
     dtype: Any = None,
     negate: bool = False,
     keepdims: bool = False,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """data reduced over free axes."""
-    call = "nisa.tensor_reduce"
-    if isinstance(op, Tensor):
-        dst, op, data, axis = op, data, axis, more[0] if more else kwargs.get("axis")
-    return reduce(call, op, data, axis, mask, dtype, negate, keepdims, dst)
+    return reduce("nisa.tensor_reduce", op, data, axis, mask, dtype, negate, keepdims, dst)
 
 
 def reduce(
@@ -350,19 +347,16 @@ def _product(shape: Sequence[int], axes: Sequence[int]) -> int:
     return count
 
 
+@_dst_first(0, "op")
 def tensor_partition_reduce(
     op: Any,
-    data: Any = None,
-    *more: Any,
+    data: Any,
     mask: Any = None,
     dtype: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """data reduced across partitions: [1, N]."""
     call = "nisa.tensor_partition_reduce"
-    if isinstance(op, Tensor):
-        dst, op, data = op, data, more[0]
     v = _operand(call, "data", data)
     alu = alu_of(call, "op", op)
     return result(
@@ -376,20 +370,17 @@ def tensor_partition_reduce(
     )
 
 
+@_dst_first(2, "data1")
 def tensor_tensor(
     data1: Tensor,
     data2: Tensor,
-    op: Any = None,
-    *more: Any,
+    op: Any,
     dtype: Any = None,
     mask: Any = None,
     engine: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """data1 op data2."""
-    if isinstance(op, Tensor):
-        dst, data1, data2, op = data1, data2, op, more[0] if more else kwargs.get("op")
     return binary("nisa.tensor_tensor", data1, data2, op, dtype, mask, engine, dst)
 
 
@@ -421,11 +412,11 @@ def binary(
     return result(a.shape, out, emit, memories=memories, mask=mask, dst=dst)
 
 
+@_dst_first(1, "data")
 def tensor_scalar(
     data: Any,
-    op0: Any = None,
-    operand0: Any = None,
-    *more: Any,
+    op0: Any,
+    operand0: Any,
     reverse0: bool = False,
     op1: Any = None,
     operand1: Any = None,
@@ -434,17 +425,9 @@ def tensor_scalar(
     mask: Any = None,
     engine: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """(data op0 operand0) op1 operand1."""
     call = "nisa.tensor_scalar"
-    if isinstance(op0, Tensor):
-        dst, data, op0 = data, op0, operand0
-        operand0, more = (more[0], more[1:]) if more else (kwargs.get("operand0"), ())
-    if more:
-        names = [reverse0, op1, operand1, reverse1]
-        names[: len(more)] = more
-        reverse0, op1, operand1, reverse1 = names
     return with_scalars(
         call, data, op0, operand0, reverse0, op1, operand1, reverse1, dtype, mask, engine, dst
     )
@@ -493,27 +476,20 @@ def _cut(operand: Any, take: Any) -> Any:
     return Tensor(take(operand), operand._dtype) if isinstance(operand, Tensor) else operand
 
 
+@_dst_first(1, "data")
 def tensor_scalar_reduce(
-    *args: Any,
-    data: Any = None,
-    op0: Any = None,
-    operand0: Any = None,
-    reduce_op: Any = None,
+    data: Any,
+    op0: Any,
+    operand0: Any,
+    reduce_op: Any,
     reduce_res: Tensor | None = None,
     reverse0: bool = False,
     dtype: Any = None,
     mask: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """data op0 operand0, and its reduction over the free axis into reduce_res."""
     call = "nisa.tensor_scalar_reduce"
-    given = list(args)
-    if len(given) > 1 and isinstance(given[1], Tensor):
-        dst = given.pop(0)
-    fill = [data, op0, operand0, reduce_op, reduce_res, reverse0]
-    fill[: len(given)] = given
-    data, op0, operand0, reduce_op, reduce_res, reverse0 = fill
     v = _operand(call, "data", data)
     scalar(call, "operand0", operand0, v.shape[0])
 
@@ -539,28 +515,21 @@ def tensor_scalar_cumulative(dst: Tensor, src: Tensor, *args: Any, **kwargs: Any
     return dst
 
 
+@_dst_first(1, "data")
 def scalar_tensor_tensor(
-    *args: Any,
-    data: Any = None,
-    op0: Any = None,
-    operand0: Any = None,
-    op1: Any = None,
-    operand1: Any = None,
+    data: Any,
+    op0: Any,
+    operand0: Any,
+    op1: Any,
+    operand1: Any,
     reverse0: bool = False,
     reverse1: bool = False,
     dtype: Any = None,
     mask: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """(data op0 operand0) op1 operand1, where operand1 is a tile."""
     call = "nisa.scalar_tensor_tensor"
-    given = list(args)
-    if len(given) > 1 and isinstance(given[1], Tensor):
-        dst = given.pop(0)
-    fill = [data, op0, operand0, op1, operand1, reverse0, reverse1]
-    fill[: len(given)] = given
-    data, op0, operand0, op1, operand1, reverse0, reverse1 = fill
     v = _operand(call, "data", data)
     if not isinstance(operand1, Tensor) or operand1.size == operand1.shape[0] != v.size:
         return with_scalars(
@@ -592,7 +561,6 @@ def tensor_tensor_scan(
     dtype: Any = None,
     mask: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """result[i] = (data0[i] op0 result[i - 1]) op1 data1[i]."""
     call = "nisa.tensor_tensor_scan"
@@ -617,19 +585,16 @@ def tensor_tensor_scan(
     return result(a.shape, out, emit, mask=mask, dst=dst)
 
 
+@_dst_first(1, "src")
 def tensor_copy(
     src: Any,
-    *more: Any,
     mask: Any = None,
     dtype: Any = None,
     engine: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """A copy on chip, of another type if asked."""
     call = "nisa.tensor_copy"
-    if more and isinstance(more[0], Tensor):
-        dst, src = src, more[0]
     v = _operand(call, "src", src)
     chosen = engine_of(call, engine, ("vector", "scalar", "gpsimd"))
     return result(
@@ -642,21 +607,20 @@ def tensor_copy(
     )
 
 
+@_dst_first(1, "src")
 def tensor_copy_dynamic_src(
     src: Any,
-    *more: Any,
     mask: Any = None,
     dtype: Any = None,
     engine: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """A copy from a place that a register gives."""
-    return tensor_copy(src, *more, mask=mask, dtype=dtype, engine=engine, dst=dst)
+    return tensor_copy(src, mask=mask, dtype=dtype, engine=engine, dst=dst)
 
 
 def tensor_copy_dynamic_dst(
-    *, dst: Tensor, src: Any, mask: Any = None, dtype: Any = None, engine: Any = None, **kwargs: Any
+    *, dst: Tensor, src: Any, mask: Any = None, dtype: Any = None, engine: Any = None
 ) -> Any:
     """A copy to a place that a register gives."""
     return tensor_copy(src, mask=mask, dtype=dtype, engine=engine, dst=dst)
@@ -670,7 +634,6 @@ def tensor_copy_predicated(
     reverse_pred: bool = False,
     mask: Any = None,
     dtype: Any = None,
-    **kwargs: Any,
 ) -> Any:
     """dst = src where the predicate is true."""
     if args:
@@ -688,18 +651,15 @@ def tensor_copy_predicated(
     return target
 
 
+@_dst_first(1, "data")
 def reciprocal(
     data: Any,
-    *more: Any,
     dtype: Any = None,
     mask: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """1 / data."""
     call = "nisa.reciprocal"
-    if more and isinstance(more[0], Tensor):
-        dst, data = data, more[0]
     v = _operand(call, "data", data)
     return result(
         v.shape,
@@ -764,11 +724,10 @@ def dropout(
     mask: Any = None,
     dtype: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """data with elements zeroed at random."""
     call = "nisa.dropout"
-    if isinstance(prob, Tensor) and more:
+    if more:
         dst, data, prob = data, prob, more[0]
     v = _operand(call, "data", data)
     scalar(call, "prob", prob, v.shape[0])
@@ -927,7 +886,7 @@ def select_reduce(
     return target
 
 
-def sequence_bounds(*args: Any, segment_ids: Any = None, dst: Any = None, **kwargs: Any) -> Any:
+def sequence_bounds(*args: Any, segment_ids: Any = None, dst: Any = None) -> Any:
     """Start and end of the segment of each element: (1, 2, N)."""
     call = "nisa.sequence_bounds"
     given = list(args)
@@ -955,7 +914,6 @@ def memset(
     mask: Any = None,
     engine: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """A tile of a constant; with a tile first, that tile is filled."""
     call = "nisa.memset"
@@ -1021,23 +979,16 @@ bn_aggr = _simple("bn_aggr", "BN_AGGR", nisa.BN_AGGR, 2)
 max8 = _simple("max8", "MAX8", nisa.MAX8, 8)
 
 
+@_dst_first(2, "data")
 def nc_find_index8(
-    *args: Any,
-    data: Any = None,
-    vals: Any = None,
+    data: Any,
+    vals: Any,
     mask: Any = None,
     dtype: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """The first index of each of eight values."""
     call = "nisa.nc_find_index8"
-    if len(args) == 3:
-        dst, data, vals = args
-    elif args:
-        fill = [data, vals]
-        fill[: len(args)] = args
-        data, vals = fill
     v, w = _operand(call, "data", data), _operand(call, "vals", vals)
     return result(
         (v.shape[0], 8),
@@ -1049,26 +1000,18 @@ def nc_find_index8(
     )
 
 
+@_dst_first(2, "data")
 def nc_match_replace8(
-    *args: Any,
-    data: Any = None,
-    vals: Any = None,
-    imm: Any = None,
+    data: Any,
+    vals: Any,
+    imm: Any,
     dst_idx: Tensor | None = None,
     mask: Any = None,
     dtype: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """data with the first occurrence of each of eight values replaced."""
     call = "nisa.nc_match_replace8"
-    if args:
-        given = list(args)
-        if len(given) > 2 and isinstance(given[2], Tensor):
-            dst = given.pop(0)
-        fill = [data, vals, imm]
-        fill[: len(given)] = given[:3]
-        data, vals, imm = fill
     v, w = _operand(call, "data", data), _operand(call, "vals", vals)
     where = None if dst_idx is None else source(call, "dst_idx", dst_idx)
     return result(
@@ -1095,30 +1038,23 @@ def nc_stream_shuffle(
     *,
     dtype: Any = None,
     mask: Any = None,
-    **kwargs: Any,
 ) -> Any:
     """Note the order of this generation: src, dst."""
     nisa.nc_stream_shuffle(dst, src, shuffle_mask)
     return dst
 
 
+@_dst_first(2, "src_buffer")
 def local_gather(
-    src_buffer: Any = None,
-    index: Any = None,
-    *more: Any,
+    src_buffer: Any,
+    index: Any,
     num_elem_per_idx: int = 1,
     num_valid_indices: int | None = None,
     mask: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """src_buffer gathered by index within each group of 16 partitions."""
     call = "nisa.local_gather"
-    if more and isinstance(more[0], Tensor):
-        dst, src_buffer, index, more = src_buffer, index, more[0], more[1:]
-    if more:
-        num_elem_per_idx = more[0]
-        num_valid_indices = more[1] if len(more) > 1 else num_valid_indices
     v, i = _operand(call, "src_buffer", src_buffer), _operand(call, "index", index)
     per = int(num_elem_per_idx)
     if per not in (1, 2, 4, 8, 16, 32):
@@ -1137,13 +1073,10 @@ def local_gather(
     )
 
 
-def nc_n_gather(
-    data: Any = None, indices: Any = None, *more: Any, dst: Tensor | None = None, **kwargs: Any
-) -> Any:
+@_dst_first(2, "data")
+def nc_n_gather(data: Any, indices: Any, dst: Tensor | None = None) -> Any:
     """data gathered by index within each partition."""
     call = "nisa.nc_n_gather"
-    if more and isinstance(more[0], Tensor):
-        dst, data, indices = data, indices, more[0]
     v, i = _operand(call, "data", data), _operand(call, "indices", indices)
     return result(
         i.shape,
@@ -1167,7 +1100,6 @@ def dma_copy(
     mode: Any = None,
     dge_mode: Any = None,
     engine: Any = None,
-    **kwargs: Any,
 ) -> Any:
     """dst = src between HBM and SBUF."""
     call = "nisa.dma_copy"
@@ -1210,7 +1142,6 @@ def dma_transpose(
     dtype: Any = None,
     dge_mode: Any = None,
     dst: Tensor | None = None,
-    **kwargs: Any,
 ) -> Any:
     """src with its first and last dimension swapped, in SBUF."""
     call = "nisa.dma_transpose"

@@ -101,7 +101,6 @@ def ndarray(
     buffer: Any = None,
     name: str = "",
     address: Any = None,
-    **kwargs: Any,
 ) -> Tensor:
     """A tensor that is not initialised. On chip, dimension 0 (or that of par_dim) is partitions."""
     if args:
@@ -133,16 +132,12 @@ def _filled(call: str, shape: Any, value: Any, dtype: Any, buffer: Any, name: st
     return made
 
 
-def zeros(
-    shape: Any, dtype: Any = float32, *, buffer: Any = None, name: str = "", **kwargs: Any
-) -> Tensor:
+def zeros(shape: Any, dtype: Any = float32, *, buffer: Any = None, name: str = "") -> Tensor:
     """A tensor of zeros; in PSUM the first accumulating matmul makes the memset needless."""
     return _filled("nl.zeros", shape, 0, dtype, buffer, name)
 
 
-def ones(
-    shape: Any, dtype: Any = float32, *, buffer: Any = None, name: str = "", **kwargs: Any
-) -> Tensor:
+def ones(shape: Any, dtype: Any = float32, *, buffer: Any = None, name: str = "") -> Tensor:
     """A tensor of ones."""
     return _filled("nl.ones", shape, 1, dtype, buffer, name)
 
@@ -154,7 +149,6 @@ def full(
     *,
     buffer: Any = None,
     name: str = "",
-    **kwargs: Any,
 ) -> Tensor:
     """A tensor of one value."""
     if not number(fill_value):
@@ -167,31 +161,25 @@ def _like(a: Any, dtype: Any, buffer: Any) -> tuple[Any, Any, Any]:
     return t.shape, t.dtype if dtype is None else dtype, t.buffer if buffer is None else buffer
 
 
-def zeros_like(
-    a: Any, dtype: Any = None, *, buffer: Any = None, name: str = "", **kw: Any
-) -> Tensor:
+def zeros_like(a: Any, dtype: Any = None, *, buffer: Any = None, name: str = "") -> Tensor:
     """Zeros of another tensor's shape and type."""
     shape, kind, where = _like(a, dtype, buffer)
     return _filled("nl.zeros_like", shape, 0, kind, _buffer(where), name)
 
 
-def empty_like(
-    a: Any, dtype: Any = None, *, buffer: Any = None, name: str = "", **kw: Any
-) -> Tensor:
+def empty_like(a: Any, dtype: Any = None, *, buffer: Any = None, name: str = "") -> Tensor:
     """A tensor of another's shape and type, not initialised."""
     shape, kind, where = _like(a, dtype, buffer)
     return ndarray(shape, kind, buffer=_buffer(where), name=name)
 
 
-def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, *, buffer: Any = None, **kw: Any
-) -> Tensor:
+def full_like(a: Any, fill_value: Any, dtype: Any = None, *, buffer: Any = None) -> Tensor:
     """One value in another tensor's shape and type."""
     shape, kind, where = _like(a, dtype, buffer)
     return _filled("nl.full_like", shape, fill_value, kind, _buffer(where), "")
 
 
-def ones_like(a: Any, dtype: Any = None, *, buffer: Any = None, **kw: Any) -> Tensor:
+def ones_like(a: Any, dtype: Any = None, *, buffer: Any = None) -> Tensor:
     """Ones of another tensor's shape and type."""
     return full_like(a, 1, dtype, buffer=buffer)
 
@@ -204,7 +192,7 @@ def _buffer(where: Any) -> Any:
 RAND = Call("nl.rand", dst="shape")
 
 
-def rand(shape: Any, dtype: Any = float32, **kwargs: Any) -> Tensor:
+def rand(shape: Any, dtype: Any = float32) -> Tensor:
     """Uniform numbers in [0, 1): random bits, scaled."""
     builder = begin()
     sizes = [int(s) for s in shape]
@@ -230,7 +218,7 @@ def rand(shape: Any, dtype: Any = float32, **kwargs: Any) -> Tensor:
 SEED = Call("nl.random_seed", src="seed")
 
 
-def random_seed(seed: Any, mask: Any = None, **kwargs: Any) -> None:
+def random_seed(seed: Any, mask: Any = None) -> None:
     """Seeds Vector's generator."""
     builder = begin()
     if isinstance(seed, Tensor):
@@ -245,7 +233,7 @@ def random_seed(seed: Any, mask: Any = None, **kwargs: Any) -> None:
     builder.emit(SEED.id, "SET_RNG_SEED", "vector", view[0:1, 0:1])
 
 
-def shared_constant(constant: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
+def shared_constant(constant: Any, dtype: Any = None) -> Tensor:
     """A constant in HBM that is loaded with the program: a NumPy array, or the path of a .npy."""
     if isinstance(constant, str):
         constant = np.load(constant, mmap_mode="r")
@@ -266,9 +254,7 @@ def shared_constant(constant: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
 IDENTITY = Call("nl.shared_identity_matrix", src="identity", dst="dst")
 
 
-def shared_identity_matrix(
-    n: int, dtype: Any = uint8, dst: Tensor | None = None, **kwargs: Any
-) -> Tensor:
+def shared_identity_matrix(n: int, dtype: Any = uint8, dst: Tensor | None = None) -> Tensor:
     """An identity in SBUF, copied from a constant in HBM."""
     call = "nl.shared_identity_matrix"
     kind = dtype_of(dtype, call) if dst is None else dst.dtype
@@ -283,7 +269,7 @@ def shared_identity_matrix(
 # Loads and stores.
 
 
-def load(src: Any, *, mask: Any = None, dtype: Any = None, **kwargs: Any) -> Tensor:
+def load(src: Any, *, mask: Any = None, dtype: Any = None) -> Tensor:
     """HBM to a new tile in SBUF."""
     call = "nl.load"
     t = source(call, "src", src)
@@ -302,7 +288,7 @@ def load(src: Any, *, mask: Any = None, dtype: Any = None, **kwargs: Any) -> Ten
     return result(shape, kind, emit, memories=("sbuf",), mask=mask)
 
 
-def store(dst: Any, value: Any = None, *, mask: Any = None, **kwargs: Any) -> None:
+def store(dst: Any, value: Any = None, *, mask: Any = None) -> None:
     """A tile (or a number) to HBM."""
     call = "nl.store"
     target = source(call, "dst", dst)
@@ -329,7 +315,7 @@ def store(dst: Any, value: Any = None, *, mask: Any = None, **kwargs: Any) -> No
 TRANSPOSED = Call("nl.load_transpose2d", src="src", dst="result")
 
 
-def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None, **kwargs: Any) -> Tensor:
+def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None) -> Tensor:
     """HBM [N, P] to a tile [P, N]: DMA transpose of 2-byte types, else copy and Tensor engine."""
     call = "nl.load_transpose2d"
     t = source(call, "src", src)
@@ -370,9 +356,7 @@ def _steps(stop: int, step: int) -> Any:
     return builtins.range(0, stop, step)
 
 
-def gather_flattened(
-    data: Any, indices: Any, *, mask: Any = None, dtype: Any = None, **kwargs: Any
-) -> Tensor:
+def gather_flattened(data: Any, indices: Any, *, mask: Any = None, dtype: Any = None) -> Tensor:
     """data gathered by index over the flattened free axes of each partition."""
     from trnsim import nisa_old
 
@@ -383,7 +367,7 @@ def gather_flattened(
     return nisa_old.nc_n_gather(data, found)
 
 
-def copy(src: Any, *args: Any, mask: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
+def copy(src: Any, *args: Any, mask: Any = None, dtype: Any = None) -> Any:
     """A copy in SBUF, of another type if asked."""
     call = "nl.copy"
     if args and isinstance(args[0], Tensor):
@@ -413,7 +397,7 @@ def static_cast(value: Any, dtype: Any) -> Any:
     return t if t.dtype.isa == dtype_of(dtype).isa else copy(t, dtype=dtype)
 
 
-def broadcast_to(src: Any, shape: Any, *args: Any, **kwargs: Any) -> Tensor:
+def broadcast_to(src: Any, shape: Any, *args: Any) -> Tensor:
     """Free axes repeat by strides; partitions by a matmul with ones (in HBM: by strides)."""
     t = source("nl.broadcast_to", "src", src)
     sizes = tuple([int(s) for s in shape])
@@ -431,7 +415,7 @@ def expand_dims(data: Any, axis: Any) -> Tensor:
 
 
 def _binary(name: str) -> Any:
-    def function(x: Any, y: Any, *, dtype: Any = None, mask: Any = None, **kwargs: Any) -> Any:
+    def function(x: Any, y: Any, *, dtype: Any = None, mask: Any = None) -> Any:
         return binary(name, x, y, dtype, mask)
 
     function.__name__ = function.__qualname__ = name
@@ -441,7 +425,7 @@ def _binary(name: str) -> Any:
 
 
 def _unary(name: str) -> Any:
-    def function(x: Any, *, dtype: Any = None, mask: Any = None, **kwargs: Any) -> Any:
+    def function(x: Any, *, dtype: Any = None, mask: Any = None) -> Any:
         return unary(name, x, dtype, mask)
 
     function.__name__ = function.__qualname__ = name
@@ -511,7 +495,7 @@ def _named(function: Any) -> Any:
 
 
 @_named
-def reciprocal(x: Any, *, dtype: Any = None, mask: Any = None, **kwargs: Any) -> Any:
+def reciprocal(x: Any, *, dtype: Any = None, mask: Any = None) -> Any:
     """1 / x on Vector."""
     from trnsim import nisa_old
 
@@ -521,7 +505,7 @@ def reciprocal(x: Any, *, dtype: Any = None, mask: Any = None, **kwargs: Any) ->
 
 
 @_named
-def negative(x: Any, *, dtype: Any = None, mask: Any = None, **kwargs: Any) -> Any:
+def negative(x: Any, *, dtype: Any = None, mask: Any = None) -> Any:
     """-x on Vector."""
     if number(x):
         return -x
@@ -529,13 +513,13 @@ def negative(x: Any, *, dtype: Any = None, mask: Any = None, **kwargs: Any) -> A
 
 
 @_named
-def logical_not(x: Any, *, dtype: Any = None, mask: Any = None, **kwargs: Any) -> Any:
+def logical_not(x: Any, *, dtype: Any = None, mask: Any = None) -> Any:
     """x == 0."""
     return nl_math.scalars("logical_not", x, [("EQUAL", 0.0, False)], dtype, mask)
 
 
 @_named
-def invert(x: Any, *, dtype: Any = None, mask: Any = None, **kwargs: Any) -> Any:
+def invert(x: Any, *, dtype: Any = None, mask: Any = None) -> Any:
     """The bits of x flipped."""
     if source("nl.invert", "x", x).dtype.kind == "f":
         fail("nl.invert", "x", x.dtype, "integers for a bitwise operation")
@@ -546,19 +530,19 @@ bitwise_invert = invert
 
 
 @_named
-def sin(x: Any, *, dtype: Any = None, mask: Any = None, **kwargs: Any) -> Any:
+def sin(x: Any, *, dtype: Any = None, mask: Any = None) -> Any:
     """sin(x), its range reduced first."""
     return math.sin(x) if number(x) else nl_math.trigonometric("sin", x, dtype, mask)
 
 
 @_named
-def cos(x: Any, *, dtype: Any = None, mask: Any = None, **kwargs: Any) -> Any:
+def cos(x: Any, *, dtype: Any = None, mask: Any = None) -> Any:
     """cos(x), its range reduced first."""
     return math.cos(x) if number(x) else nl_math.trigonometric("cos", x, dtype, mask)
 
 
 @_named
-def tan(x: Any, *, dtype: Any = None, mask: Any = None, **kwargs: Any) -> Any:
+def tan(x: Any, *, dtype: Any = None, mask: Any = None) -> Any:
     """tan(x), its range reduced first."""
     return math.tan(x) if number(x) else nl_math.trigonometric("tan", x, dtype, mask)
 
@@ -581,7 +565,6 @@ def _reduction(name: str, op: str) -> Any:
         dtype: Any = None,
         mask: Any = None,
         keepdims: Any = False,
-        **kwargs: Any,
     ) -> Any:
         t = source(f"nl.{name}", "x", x)
         return reduction(name, op, t, _all_free(t, axis), dtype, mask, True if keepdims else False)
@@ -608,7 +591,6 @@ def mean(
     dtype: Any = None,
     mask: Any = None,
     keepdims: Any = False,
-    **kw: Any,
 ) -> Tensor:
     """The mean over free axes."""
     return nl_math.mean(x, _all_free(x, axis), dtype, mask, True if keepdims else False)
@@ -621,7 +603,6 @@ def var(
     dtype: Any = None,
     mask: Any = None,
     keepdims: Any = False,
-    **kw: Any,
 ) -> Tensor:
     """The variance over the free axes."""
     return nl_math.var(x, _all_free(x, axis), dtype, mask, True if keepdims else False)
@@ -634,7 +615,6 @@ def softmax(
     dtype: Any = None,
     compute_dtype: Any = None,
     mask: Any = None,
-    **kw: Any,
 ) -> Tensor:
     """Softmax over the free axes."""
     return nl_math.softmax(x, _all_free(x, axis), dtype, mask)
@@ -650,32 +630,29 @@ def rms_norm(
     dtype: Any = None,
     compute_dtype: Any = None,
     mask: Any = None,
-    **kwargs: Any,
 ) -> Tensor:
     """x / rms(x) * w over the free axes."""
     return nl_math.rms_norm(x, w, axis, n, epsilon, dtype, mask)
 
 
-def where(
-    condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = None, **kwargs: Any
-) -> Any:
+def where(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = None) -> Any:
     """x where the condition holds, else y."""
     return nl_math.where(condition, x, y, dtype, mask)
 
 
-def dropout(x: Any, rate: Any, *, dtype: Any = None, mask: Any = None, **kwargs: Any) -> Tensor:
+def dropout(x: Any, rate: Any, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """x with elements zeroed at random."""
     from trnsim import nisa_old
 
     return nisa_old.dropout(x, rate, dtype=dtype, mask=mask)
 
 
-def matmul(x: Any, y: Any, *, transpose_x: Any = False, mask: Any = None, **kwargs: Any) -> Tensor:
+def matmul(x: Any, y: Any, *, transpose_x: Any = False, mask: Any = None) -> Tensor:
     """x @ y (or x.T @ y), in PSUM."""
     return nl_math.matmul(x, y, True if transpose_x else False, mask)
 
 
-def transpose(x: Any, *, dtype: Any = None, mask: Any = None, **kwargs: Any) -> Tensor:
+def transpose(x: Any, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """x.T."""
     return nl_math.transpose(x, dtype, mask)
 
@@ -687,7 +664,7 @@ LOOP_REDUCE = Call("nl.loop_reduce", src="x", src0="result", src1="x", dst="resu
 
 
 def loop_reduce(
-    x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: Any = None, **kwargs: Any
+    x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: Any = None
 ) -> Tensor:
     """The reduction of x over the iterations of loops; its value is good after them."""
     call = "nl.loop_reduce"
@@ -731,7 +708,6 @@ def all_reduce(
     mask: Any = None,
     parallel_reduce: Any = True,
     asynchronous: Any = False,
-    **kwargs: Any,
 ) -> Tensor:
     """The reduction of x over programs of the grid: a swap between two cores and one operation."""
     call = "nl.all_reduce"
@@ -791,7 +767,7 @@ def program_ndim() -> int:
     return len(current().grid)
 
 
-def atomic_rmw(dst: Any, value: Any, op: Any, *, mask: Any = None, **kwargs: Any) -> None:
+def atomic_rmw(dst: Any, value: Any, op: Any, *, mask: Any = None) -> None:
     """dst op= value in HBM, by the DMA engines; only add."""
     from trnsim import nisa
 

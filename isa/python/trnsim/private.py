@@ -77,11 +77,13 @@ def sendrecv(*args: Any, src: Any = None, dst: Any = None, **kwargs: Any) -> Any
 
 
 def cc_div(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
-    """Division as the older compiler does it on known numbers."""
+    """A quotient of known numbers; how it rounds is not documented."""
     if isinstance(a, Tensor) or isinstance(b, Tensor):
         from trnsim import nl
 
         return nl.divide(a, b)
+    if a % b:
+        fail("private_api.cc_div", "a", a, f"a multiple of {b}")
     return a // b
 
 

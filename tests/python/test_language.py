@@ -1,0 +1,545 @@
+"""nki.language, the packages that kernels import, and every name that public kernels use."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import math
+import sys
+import unittest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import recorder
+from recorder import Recorder, tracing
+from trace_support import NO_NATIVE, ROOT
+
+NAMES = Path(__file__).parent / "data" / "nki_names.csv"
+PREFIXES = {
+    "nl": "language",
+    "nisa": "isa",
+    "ncc": "compiler",
+    "nt": "typing",
+    "ncoll": "collectives",
+    "nccl": "nccl",
+}
+# What exists and is refused by name when a kernel uses it, and why.
+LATER = {"nisa.nc_matmul_mx", "nisa.quantize_mx"}
+LATER_TYPES = {"nl.float8_e4m3fn_x4", "nl.float8_e5m2_x4", "nl.float4_e2m1fn_x4"}
+AWS_KERNELS = {
+    "nki._private_kernels.RoPE.RoPE_sbuf",
+    "nki.kernels.attention.flash_attn_bwd",
+    "nki.kernels.attention.flash_fwd",
+    "nki.kernels.attention.fused_self_attn_for_SD_small_head_size",
+    "nki.kernels.vision.resize_nearest_fixed_dma_kernel",
+    "nki.kernels.vision.select_and_scatter_kernel",
+}
+AWS_TOOLS = {"nki.compiler.frontend.ParserFrontend", "nki.language.iterators.sync_program"}
+
+if recorder.NATIVE:
+    from trnsim import loops, nisa_old, nl, session, tensor
+
+    SHADOW = str(ROOT / "isa" / "python" / "shadow")
+    if SHADOW not in sys.path:
+        sys.path.insert(0, SHADOW)
+
+
+def names() -> list[dict[str, str]]:
+    with NAMES.open() as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def find(package: str, name: str) -> Any:
+    """The object of a dotted name, by imports and attributes."""
+    head, *rest = name.split(".")
+    path = [package] + ([PREFIXES[head]] if head in PREFIXES else [])
+    found = importlib.import_module(".".join(path))
+    for at, part in enumerate(rest):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            if not hasattr(found, "__path__"):
+                raise
+            found = importlib.import_module(f"{found.__name__}.{part}")
+    return found
+
+
+@unittest.skipUnless(recorder.NATIVE, NO_NATIVE)
+class Names(unittest.TestCase):
+    """Each name that public kernels use at least twice is there, in the generation that uses it."""
+
+    def test_all_names_are_supported_or_refused_by_name(self) -> None:
+        checked = 0
+        for row in names():
+            if row["kind"] == "method":
+                continue
+            name = row["name"]
+            old, new = int(row["samples_old"]), int(row["library"]) + int(row["library_test"])
+            packages = (["neuronxcc.nki"] if old else []) + (["nki"] if new else [])
+            if not packages:
+                packages = ["neuronxcc.nki"] if "nccl" not in name else ["nki"]
+            for package in packages:
+                with self.subTest(name=name, package=package):
+                    found = find(package, name)
+                    if name in LATER:
+                        with tracing(), self.assertRaisesRegex(ValueError, "needs trn3"):
+                            found()
+                    elif name in LATER_TYPES:
+                        with tracing(), self.assertRaisesRegex(ValueError, "needs trn3"):
+                            nl.ndarray((128, 8), found)
+                    elif name in AWS_KERNELS | AWS_TOOLS:
+                        with tracing(), self.assertRaisesRegex(ValueError, name.split(".")[-1]):
+                            found()
+                    else:
+                        self.assertFalse(
+                            (getattr(found, "__doc__", "") or "").startswith("Refused"), name
+                        )
+                    checked += 1
+        self.assertGreater(checked, 190)
+
+    def test_all_methods_are_there(self) -> None:
+        methods = [row["name"] for row in names() if row["kind"] == "method"]
+        self.assertGreater(len(methods), 15)
+        for name in methods:
+            with self.subTest(name=name):
+                self.assertTrue(hasattr(tensor.Tensor, name))
+
+    def test_skipping_counts_what_is_refused(self) -> None:
+        with tracing(skip_unsupported=True):
+            from trnsim import nisa
+
+            nisa.nc_matmul_mx(1, 2, 3)
+            nisa.nc_matmul_mx(1, 2, 3)
+            self.assertEqual(session.current().skipped["nisa.nc_matmul_mx"], 2)
+
+    def test_unknown_names_offer_near_ones(self) -> None:
+        language = importlib.import_module("nki.language")
+        with self.assertRaisesRegex(AttributeError, "did you mean multiply"):
+            language.multipy
+        self.assertFalse(hasattr(language, "no_such_thing"))
+
+    def test_imports_of_both_generations(self) -> None:
+        text = """
+import nki, nki.isa as nisa, nki.language as nl, nki.collectives as ncoll, nki.compiler as ncc
+import nki.typing as nt
+from nki.language import par_dim
+import neuronxcc.nki as old
+import neuronxcc.nki.isa as old_isa
+import neuronxcc.nki.language as old_nl
+import neuronxcc.nki.typing as old_nt
+import neuronxcc.nki.compiler as old_ncc
+from neuronxcc.nki import benchmark, baremetal, simulate_kernel
+from neuronxcc.nki.language import par_dim, tile_size
+from neuronxcc.nki.language.constants import sizeinbytes
+from neuronxcc.nki._private import private_api
+from neuronxcc.nki.compiler.backends.neuron.indexing import TileIndex
+from neuronxcc.nki.isa.constants import engine
+from neuronxcc.nki.nccl import collective_permute
+def f(a: nt.tensor, b: nt.tensor[128, 512], c: nt.mutable_tensor, d: nki.dtype | None): ...
+assert isinstance(nl.float32, nki.dtype)
+assert sizeinbytes(old_nl.bfloat16) == 2
+"""
+        exec(compile(text, "kernel.py", "exec"), {})
+
+
+class Dtypes(unittest.TestCase):
+    def test_they_equal_their_names_and_numpy(self) -> None:
+        from trnsim import dtypes as d
+
+        self.assertEqual(d.float32, "float32")
+        self.assertEqual(d.float32, np.float32)
+        self.assertEqual(np.float32, d.float32)
+        self.assertEqual(d.bfloat16, "bf16")
+        self.assertNotEqual(d.bfloat16, d.float16)
+        self.assertNotEqual(d.float32, None)
+        self.assertNotEqual(d.float8_e4m3, d.float8_e4m3fn)
+        self.assertEqual(np.dtype(d.int8).itemsize, 1)
+        self.assertIn(d.int32, {d.int32: 1})
+        self.assertEqual(d.dtype_of(np.dtype("uint16")), d.uint16)
+        self.assertEqual(d.dtype_of("fp8_e5m2"), d.float8_e5m2)
+        self.assertEqual(d.dtype_of(type("bfloat16", (), {})), d.bfloat16)
+        self.assertEqual(d.float32(3), 3.0)
+        self.assertEqual(d.fp32.min, -np.finfo(np.float32).max)
+        self.assertAlmostEqual(d.bfp16.max, 3.3895314e38, delta=1e32)
+        self.assertEqual(d.finfo(np.float16).max, 65504.0)
+        with self.assertRaisesRegex(ValueError, "expected one of float32"):
+            d.dtype_of("float64")
+        with self.assertRaisesRegex(ValueError, "needs trn3"):
+            d.dtype_of("float8_e8m0fnu")
+
+    def test_results_of_two_types(self) -> None:
+        from trnsim import dtypes as d
+
+        self.assertIs(d.promote(d.bfloat16, d.float32), d.float32)
+        self.assertIs(d.promote(d.bfloat16, d.float16), d.float32)
+        self.assertIs(d.promote(d.int32, d.bfloat16), d.bfloat16)
+        self.assertIs(d.promote(d.int8, d.int32), d.int32)
+
+
+@unittest.skipUnless(recorder.NATIVE, NO_NATIVE)
+class Language(unittest.TestCase):
+    def setUp(self) -> None:
+        enter = tracing("old")
+        self.made: Recorder = enter.__enter__()
+        self.addCleanup(enter.__exit__, None, None, None)
+        self.x = nl.ndarray((128, 512), nl.float32, buffer=nl.sbuf)
+        self.y = nl.ndarray((128, 512), nl.float32, buffer=nl.sbuf)
+        self.hbm = nl.ndarray((128, 512), nl.float32, buffer=nl.shared_hbm)
+
+    def names(self) -> list[str]:
+        tensor.flush()
+        made = self.made.names
+        self.made.made.clear()
+        return made
+
+    def test_binary_operations(self) -> None:
+        for name in (
+            "add subtract multiply divide maximum minimum power mod fmod abs_max abs_min equal "
+            "not_equal less less_equal greater greater_equal logical_and logical_or logical_xor"
+        ).split():
+            with self.subTest(name=name):
+                op = getattr(nl, name)
+                self.assertEqual(op(self.x, self.y).shape, (128, 512))
+                self.assertEqual(op(self.x, 2.0, dtype=nl.bfloat16).dtype, nl.bfloat16)
+                self.assertEqual(self.names(), ["TENSOR_TENSOR", "TENSOR_SCALAR"])
+        i = nl.ndarray((128, 512), nl.int32, buffer=nl.sbuf)
+        for name in "bitwise_and bitwise_or bitwise_xor left_shift right_shift".split():
+            with self.subTest(name=name):
+                getattr(nl, name)(i, i)
+                getattr(nl, name)(i, 3)
+                self.assertEqual(self.names(), ["TENSOR_TENSOR", "TENSOR_SCALAR"])
+
+    def test_functions(self) -> None:
+        for name in (
+            "exp log sqrt rsqrt square abs sign relu tanh sigmoid gelu gelu_apprx_tanh "
+            "gelu_apprx_sigmoid gelu_dx gelu_apprx_sigmoid_dx silu silu_dx softplus mish erf "
+            "erf_dx arctan floor ceil trunc"
+        ).split():
+            with self.subTest(name=name):
+                getattr(nl, name)(self.x)
+                self.assertEqual(self.names(), ["activation"])
+        nl.reciprocal(self.x)
+        nl.negative(self.x)
+        nl.logical_not(self.x)
+        self.assertEqual(self.names(), ["RECIPROCAL", "TENSOR_SCALAR", "TENSOR_SCALAR"])
+        for name in ("sin", "cos"):
+            getattr(nl, name)(self.x)
+            self.assertEqual(self.names(), ["TENSOR_SCALAR", "TENSOR_SCALAR", "activation"])
+        nl.tan(self.x)
+        self.assertEqual(self.names().count("activation"), 2)
+
+    def test_functions_are_operations_of_instructions(self) -> None:
+        from trnsim import ops
+
+        self.assertEqual(ops.alu_of("c", "op", nl.add), "ADD")
+        self.assertEqual(ops.alu_of("c", "op", np.max), "MAX")
+        self.assertEqual(ops.alu_of("c", "op", np.left_shift), "SHIFT_LEFT")
+        self.assertEqual(ops.alu_of("c", "op", "multiply"), "MULTIPLY")
+        self.assertEqual(ops.activation_of("c", "op", nl.gelu), "GELU")
+        self.assertEqual(ops.activation_of("c", "op", np.exp), "EXP")
+        self.assertEqual(ops.activation_of("c", "op", nl.copy), "COPY")
+
+    def test_broadcasting(self) -> None:
+        one = nl.ndarray((128, 1), nl.float32, buffer=nl.sbuf)
+        nl.add(self.x, one)
+        self.assertEqual(self.names(), ["TENSOR_SCALAR"])
+        nl.subtract(one, self.x)
+        tensor.flush()
+        self.assertTrue(self.made.last("TENSOR_SCALAR").args[6])  # one - x
+        self.names()
+        half = nl.ndarray((128, 1), nl.bfloat16, buffer=nl.sbuf)
+        nl.multiply(self.x, half)
+        self.assertEqual(self.names(), ["TENSOR_TENSOR"])
+        row = nl.ndarray((1, 512), nl.float32, buffer=nl.sbuf)
+        wide = row.broadcast_to((128, 512))
+        self.assertEqual(wide.shape, (128, 512))
+        self.assertEqual(self.names(), ["MEMSET", "matmul", "copy"])
+        nl.add(self.x, row)
+        self.assertEqual(self.names()[-1], "TENSOR_TENSOR")
+        self.assertEqual(self.hbm[0:1].broadcast_to((64, 512)).shape, (64, 512))
+        self.assertEqual(self.names(), [])
+
+    def test_operators(self) -> None:
+        z = (self.x + 1.0) * self.y - self.x / 2.0
+        z = -z
+        self.assertEqual(z.shape, (128, 512))
+        self.assertEqual(len(self.names()), 5)
+        z = 1.0 - self.x
+        self.assertTrue(self.made.made == [] and z.shape == (128, 512))
+        self.assertEqual(self.names(), ["TENSOR_SCALAR"])
+        self.x += self.y
+        self.x *= 2.0
+        tensor.flush()
+        self.assertEqual(self.made.made[0].args[2].storage, self.x.view_.storage)
+        self.assertEqual(self.names(), ["TENSOR_TENSOR", "TENSOR_SCALAR"])
+
+    def test_reductions(self) -> None:
+        for name in "sum max min prod all any".split():
+            made = getattr(nl, name)(self.x, axis=1)
+            self.assertEqual(made.shape, (128, 1))
+            self.assertEqual(self.names(), ["TENSOR_REDUCE"])
+        nl.mean(self.x, axis=[1])
+        self.assertEqual(self.names(), ["TENSOR_REDUCE", "TENSOR_SCALAR"])
+        self.assertEqual(nl.var(self.x, axis=1).shape, (128, 1))
+        self.assertEqual(self.names(), ["BN_STATS", "BN_AGGR"])
+        nl.softmax(self.x, axis=1)
+        self.assertEqual(
+            self.names(), ["TENSOR_REDUCE", "activation", "RECIPROCAL", "TENSOR_SCALAR"]
+        )
+        nl.rms_norm(self.x, self.y, axis=1, n=512)
+        self.assertEqual(
+            self.names(), ["activation", "activation", "TENSOR_SCALAR", "TENSOR_TENSOR"]
+        )
+
+    def test_selection(self) -> None:
+        flags = self.x > self.y
+        self.assertEqual(flags.dtype, nl.uint8)
+        nl.where(flags, self.x, 0.0)
+        self.assertEqual(self.names(), ["TENSOR_TENSOR", "SELECT_REDUCE"])
+        nl.where(flags, self.x, self.y)
+        self.assertEqual(self.names(), ["copy", "TENSOR_COPY_PREDICATED"])
+        i, j = nl.arange(128)[:, None], nl.arange(512)[None, :]
+        nl.where(i >= j, self.x, -1.0)
+        self.assertEqual(self.names(), ["AFFINE_SELECT"])
+        self.assertEqual(nl.dropout(self.x, 0.2).shape, (128, 512))
+
+    def test_products_and_transposes(self) -> None:
+        a = nl.ndarray((128, 64), nl.bfloat16, buffer=nl.sbuf)
+        b = nl.ndarray((128, 512), nl.bfloat16, buffer=nl.sbuf)
+        c = nl.ndarray((64, 512), nl.bfloat16, buffer=nl.sbuf)
+        self.assertEqual(nl.matmul(a, b, transpose_x=True).shape, (64, 512))
+        self.assertEqual(self.names(), ["matmul"])
+        self.assertEqual(nl.matmul(a, c).shape, (128, 512))
+        self.assertEqual(self.names(), ["transpose", "copy", "matmul"])
+        self.assertEqual(nl.transpose(a).shape, (64, 128))
+        self.assertEqual(self.names(), ["transpose"])
+
+    def test_making_tensors(self) -> None:
+        self.assertEqual(nl.zeros((128, 4), nl.int32, buffer=nl.sbuf).dtype, nl.int32)
+        nl.ones((128, 4), nl.bfloat16)
+        nl.full((128, 4), 3.0, np.float32)
+        nl.zeros_like(self.x)
+        self.assertEqual(self.names(), ["MEMSET"] * 4)
+        self.assertEqual(nl.empty_like(self.x).memory, "sbuf")
+        constant = nl.shared_constant(np.zeros((128, 128), np.float32))
+        self.assertEqual((constant.memory, constant.shape), ("hbm", (128, 128)))
+        eye = nl.shared_identity_matrix(128, nl.bfloat16)
+        self.assertEqual((eye.memory, eye.shape, eye.dtype), ("sbuf", (128, 128), nl.bfloat16))
+        self.assertEqual(self.names(), ["dma_copy"])
+        nl.zeros((256, 512), nl.float32, buffer=nl.shared_hbm)
+        self.assertIn("dma_copy", self.names())
+        nl.rand((128, 4))
+        nl.random_seed(3)
+        self.assertEqual(self.names(), ["RNG", "TENSOR_SCALAR", "MEMSET", "SET_RNG_SEED"])
+
+    def test_loads_and_stores(self) -> None:
+        self.assertEqual(nl.load(self.hbm, dtype=nl.bfloat16).dtype, nl.bfloat16)
+        nl.store(self.hbm, self.x)
+        nl.store(self.hbm[0:64], value=self.x[0:64])
+        self.assertEqual(self.names(), ["dma_copy"] * 3)
+        product = nl.ndarray((128, 512), nl.float32, buffer=nl.psum)
+        nl.store(self.hbm, product)
+        self.assertEqual(self.names(), ["copy", "dma_copy"])
+        t = nl.ndarray((512, 128), nl.bfloat16, buffer=nl.shared_hbm)
+        self.assertEqual(nl.load_transpose2d(t).shape, (128, 512))
+        self.assertEqual(self.names(), ["dma_transpose"])
+        f = nl.ndarray((256, 128), nl.float32, buffer=nl.shared_hbm)
+        self.assertEqual(nl.load_transpose2d(f).shape, (128, 256))
+        self.assertEqual(self.names(), ["dma_copy", "transpose", "copy"] * 2)
+        with self.assertRaisesRegex(ValueError, "nl.load: src: expected a tensor in hbm, got sbuf"):
+            nl.load(self.x)
+        with self.assertRaisesRegex(ValueError, "nl.add: x: .*load it first.*got hbm"):
+            nl.add(self.hbm, 1.0)
+        self.assertEqual(nl.static_cast(3, np.float32), 3.0)
+        self.assertEqual(nl.static_cast(self.x, nl.bfloat16).dtype, nl.bfloat16)
+
+    def test_loop_reduce(self) -> None:
+        for _ in nl.affine_range(2):
+            for k in nl.affine_range(3):
+                total = nl.loop_reduce(nl.exp(self.x), op=np.add, loop_indices=[k])
+            nl.store(self.hbm, total)
+        one = ["activation"] + ["activation", "TENSOR_TENSOR"] * 2 + ["dma_copy"]
+        self.assertEqual(self.names(), one * 2)
+        a = nl.ndarray((128, 128), nl.bfloat16, buffer=nl.sbuf)
+        for k in nl.affine_range(3):
+            total = nl.loop_reduce(nisa_old.nc_matmul(a, a), op=np.add, loop_indices=[k])
+        self.assertEqual(total.memory, "psum")
+        self.assertEqual(self.names(), ["matmul"] * 3)
+
+    def test_ranges_are_ranges(self) -> None:
+        self.assertEqual(list(nl.affine_range(3)), [0, 1, 2])
+        self.assertEqual(list(nl.sequential_range(1, 7, 2)), [1, 3, 5])
+        self.assertEqual(len(nl.static_range(5)), 5)
+        self.assertEqual(type(next(iter(nl.affine_range(3))) * 2), int)
+
+    def test_device_loops(self) -> None:
+        register = session.current().builder.register(4)
+        for _ in nl.affine_range(tensor.Register(register)):
+            nl.copy(self.x)
+        self.assertEqual(self.names(), ["begin_loop", "copy", "end_loop"])
+        nl.while_loop(tensor.Register(register), lambda r: r)
+        self.assertEqual(self.names(), ["begin_loop", "end_loop"])
+        condition = tensor.Register(register)
+        while condition:
+            nl.copy(self.x)
+        self.assertEqual(self.names(), ["begin_loop", "copy", "end_loop"])
+
+    def test_scheduling_and_printing(self) -> None:
+        with nl.no_reorder():
+            nl.copy(self.x)
+        self.assertEqual(self.names(), ["fence", "copy", "fence"])
+        nl.device_print("x", self.x)
+        self.assertEqual(session.current().calls["nl.device_print"], 1)
+        from trnsim import compiler
+
+        kernel = lambda: 3  # noqa: E731
+        for decorate in (
+            compiler.skip_middle_end_transformations,
+            compiler.enable_stack_allocator,
+            compiler.no_reorder,
+        ):
+            self.assertIs(decorate(kernel), kernel)
+        self.assertEqual(compiler.enable_stack_allocator(log_level=3)(kernel), kernel)
+        self.assertEqual(compiler.force_auto_alloc(kernel)(), 3)
+
+    def test_contents_are_refused_by_name(self) -> None:
+        for what in (bool, float, int, np.asarray, lambda t: [0][t], lambda t: t.item()):
+            with self.assertRaisesRegex(ValueError, "tracing has no contents"):
+                what(self.x)
+
+    def test_allocators_place_tiles(self) -> None:
+        from trnsim import compiler as ncc
+
+        one = nl.ndarray(
+            (4, nl.par_dim(128), 512), nl.float32, buffer=ncc.sbuf.mod_alloc(base_addr=4096)
+        )
+        self.assertEqual(one[0].view_.storage, one[3].view_.storage)
+        two = nl.ndarray(
+            (4, nl.par_dim(128), 512),
+            nl.float32,
+            buffer=ncc.sbuf.mod_alloc(base_addr=8192, num_free_tiles=(2,)),
+        )
+        self.assertEqual(two[0].view_.storage, two[2].view_.storage)
+        self.assertNotEqual(two[0].view_.storage, two[1].view_.storage)
+        self.assertEqual(two[1, 0:128, 0:256].shape, (128, 256))
+        row = nl.ndarray(
+            (4, nl.par_dim(128), 512),
+            nl.float32,
+            buffer=ncc.sbuf.mod_alloc(base_addr=65536, num_free_tiles=(4,)),
+        )
+        self.assertEqual(row[3].offset, 3 * 512)  # one tensor, since the blocks are in a row
+        bank = nl.ndarray(
+            (2, nl.par_dim(128), 512),
+            nl.float32,
+            buffer=ncc.psum.alloc(lambda idx, pdim, fdim: (idx[0], 0, 0)),
+        )
+        self.assertEqual(bank[1].memory, "psum")
+        with self.assertRaisesRegex(ValueError, "block: expected 0..3, got 4"):
+            two[4]
+        fixed = nl.ndarray((128, 16), nl.float32, buffer=nl.sbuf, address=(0, 131072))
+        self.assertEqual(fixed.memory, "sbuf")
+
+    def test_grids(self) -> None:
+        with tracing("old", grid=(4, 2), program_ids=(3, 1)):
+            self.assertEqual((nl.program_id(0), nl.program_id(axis=1)), (3, 1))
+            self.assertEqual((nl.num_programs(0), nl.num_programs(axes=[0, 1])), (4, 8))
+            self.assertEqual(nl.program_ndim(), 2)
+        self.assertEqual((nl.program_id(0), nl.num_programs(), nl.program_ndim()), (0, 1, 0))
+
+    def test_plain_classes(self) -> None:
+        class Config(nl.NKIObject):
+            rows: int
+            scale: float = 0.5
+            names = ["a"]
+
+            def area(self) -> float:
+                return self.rows * self.scale
+
+        class Wider(Config):
+            extra: int = 3
+
+        config = Wider(rows=4)
+        self.assertEqual((config.rows, config.scale, config.extra, config.area()), (4, 0.5, 3, 2.0))
+        config.scale = 2.0
+        config.names.append("b")
+        self.assertEqual(Wider(5, 1.0).names, ["a"])
+        with self.assertRaisesRegex(ValueError, "rows is not given"):
+            Wider()
+        with self.assertRaisesRegex(ValueError, "got colour"):
+            Wider(rows=1, colour=2)
+
+    def test_tile_sizes(self) -> None:
+        self.assertEqual(nl.tile_size.pmax, 128)
+        self.assertEqual(nl.tile_size.gemm_moving_fmax, 512)
+        self.assertEqual(nl.tile_size.psum_bank_fmax_bytes, 2048)
+
+    def test_buffers(self) -> None:
+        self.assertEqual(self.x.buffer, nl.sbuf)
+        self.assertNotEqual(self.x.buffer, nl.psum)
+        self.assertEqual(self.hbm.buffer, nl.shared_hbm)
+        self.assertEqual(nl.ndarray((128, 4), nl.float32, buffer="psum").memory, "psum")
+        with self.assertRaisesRegex(ValueError, "buffer: expected nl.sbuf"):
+            nl.ndarray((128, 4), nl.float32, buffer="dram")
+
+    def test_numbers_and_expressions_stay_what_they_are(self) -> None:
+        self.assertEqual(nl.maximum(3, 4), 4)
+        self.assertEqual(nl.sqrt(16.0), 4.0)
+        self.assertTrue(math.isclose(nl.sin(1.0), math.sin(1.0)))
+        i = nl.arange(4)
+        self.assertEqual(list(nl.add(i, 2).array()), [2, 3, 4, 5])
+
+
+@unittest.skipUnless(recorder.NATIVE, NO_NATIVE)
+class Collectives(unittest.TestCase):
+    def test_groups_and_limits(self) -> None:
+        from trnsim import collectives as ncoll
+
+        with tracing() as made:
+            a = nl.ndarray((128, 512), nl.float32, buffer=nl.shared_hbm)
+            b = nl.ndarray((512, 512), nl.float32, buffer=nl.shared_hbm)
+            group = ncoll.ReplicaGroup([[0, 1, 2, 3]])
+            ncoll.all_gather(srcs=[a], dsts=[b], replica_group=group, collective_dim=0)
+            ncoll.all_reduce(srcs=[a], dsts=[a], replica_group=group, op=nl.add)
+            ncoll.reduce_scatter([b], [a], group, 0, nl.add)
+            ncoll.all_to_all([b], [b], group, 0)
+            ncoll.collective_permute([a], [a], [[0, 1], [1, 2], [2, 3], [3, 0]])
+            ncoll.collective_permute_implicit([[a]], [[a]], group)
+            rank = ncoll.collective_permute_implicit_current_processing_rank_id(0, 0, group)
+            self.assertIsInstance(rank, tensor.Register)
+            self.assertIsInstance(ncoll.rank_id(), tensor.Register)
+            self.assertEqual(
+                made.names,
+                [
+                    "ALL_GATHER",
+                    "ALL_REDUCE",
+                    "REDUCE_SCATTER",
+                    "ALL_TO_ALL",
+                    "COLLECTIVE_PERMUTE",
+                    "COLLECTIVE_PERMUTE_IMPLICIT",
+                    "COLLECTIVE_PERMUTE_IMPLICIT_CURRENT_PROCESSING_RANK_ID",
+                    "RANK_ID",
+                ],
+            )
+            with self.assertRaisesRegex(ValueError, "op: expected add, maximum or minimum"):
+                ncoll.all_reduce([a], [a], group, nl.multiply)
+            with self.assertRaisesRegex(ValueError, "collective_dim: expected 0 in hbm, got 1"):
+                ncoll.all_gather([a], [b], group, 1)
+        made_groups = ncoll.ReplicaGroup.from_partition_op(8, ncoll.rg_partition_op.mod, 4)
+        self.assertEqual(made_groups.groups, [[0, 4], [1, 5], [2, 6], [3, 7]])
+
+    def test_two_cores(self) -> None:
+        from trnsim import nisa
+
+        with tracing(grid=(2,), program_ids=(1,), core=1, cores=2) as made:
+            a = nl.ndarray((128, 512), nl.float32, buffer=nl.sbuf)
+            b = nl.ndarray((128, 512), nl.float32, buffer=nl.sbuf)
+            h = nl.ndarray((128, 512), nl.float32, buffer=nl.shared_hbm)
+            nisa.sendrecv(src=a, dst=b, send_to_rank=0, recv_from_rank=0, pipe_id=0)
+            nisa.core_barrier(h, (0, 1))
+            nl.all_reduce(a, np.add, program_axes=[0])
+        self.assertEqual(made.names, ["sendrecv", "core_barrier", "sendrecv", "TENSOR_TENSOR"])
+
+
+if __name__ == "__main__":
+    unittest.main()
