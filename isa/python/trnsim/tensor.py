@@ -8,6 +8,7 @@ result waits at a time, and any other instruction is emitted after it, so progra
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,13 @@ import numpy as np
 
 from trnsim.dtypes import DType, dtype_of, of_isa
 from trnsim.errors import fail, kernel_line, wrong
-from trnsim.index import ArrayIndex, Index, Mask, ParDim, ds
+from trnsim.index import ArrayIndex, Index, Mask, ds
 from trnsim.session import current
 
 if TYPE_CHECKING:
     from trnsim._frontend import Builder, View
 
-__all__ = ["Tensor", "allocate", "assign", "begin", "crop", "flush", "result"]
+__all__ = ["Tensor", "assign", "begin", "crop", "flush", "result"]
 
 # The view of an operand that an instruction uses: all of it, or what a mask leaves.
 Crop = Callable[["Tensor"], "View"]
@@ -1169,13 +1170,9 @@ def accumulate(target: Tensor, value: Tensor) -> None:
 
 
 def _fit(view: View, shape: tuple[int, ...], call: str) -> View:
-    """The view in another shape of as many elements: sizes of 1 come and go."""
-    if [s for s in view.shape if s != 1] != [s for s in shape if s != 1]:
-        size = 1
-        for s in shape:
-            size *= s
-        if size != view.size:
-            fail(call, "value", f"{list(shape)}", f"the shape {list(view.shape)}")
+    """The view in another shape of as many elements."""
+    if math.prod(shape) != view.size:
+        fail(call, "value", list(shape), f"the shape {list(view.shape)}")
     return view.reshape(list(shape))
 
 
@@ -1188,24 +1185,31 @@ def assign(target: Tensor, value: Any, mask: Any = None, call: str = "assignment
         late = value._late
         if (
             type(late) is Result
-            and target.memory in late.memories
-            and type(target._late) in (type(None), Zeroed)
-            and (not late.fixed or target.dtype.isa == late.dtype.isa)
             and mask is None
-            and _same_size(target.shape, value.shape)
+            and target.memory in late.memories
+            and (not late.fixed or target.dtype.isa == late.dtype.isa)
+            and _fits(target.shape, value.shape)
         ):
-            if _waiting is value:
-                _waiting = None
-            if type(target._late) is Zeroed:
-                target._late.view(target)
-            view = target._view
-            if target.shape != value.shape:
-                view = _fit(view, value.shape, call)
-            late_emit = late.emit
-            value._late = None
-            value._view = view
-            late.into(view, late_emit)
-            return
+            where = target._late
+            if where is None or type(where) is Zeroed:
+                if _waiting is value:
+                    _waiting = None
+                view = target._view if where is None else where.view(target)
+                if target.shape != value.shape:
+                    view = view.reshape(list(value.shape))
+                value._late = None
+                value._view = view
+                late.into(view, late.emit)
+                return
+            if type(where) is Outside and late.box is not None:
+                if _waiting is value:
+                    _waiting = None
+                box = late.box
+                late.box = None
+                value._late = None
+                value._view = where.cut([b if n != 1 else (0, 1) for b, n in zip(box, value.shape)])
+                late.into(value._view, lambda b, d, _: late.emit(b, d, lambda t: crop(t, box)))
+                return
         if late is None and value._view is target._view:
             return
         source = value
@@ -1225,10 +1229,15 @@ def assign(target: Tensor, value: Any, mask: Any = None, call: str = "assignment
     fail(call, "value", repr(value), "a tile or a number")
 
 
-def _same_size(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+def _fits(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether shapes differ in sizes of 1 at most, or in how the free elements are counted."""
     if a == b:
         return True
-    return [s for s in a if s != 1] == [s for s in b if s != 1]
+    if [s for s in a if s != 1] == [s for s in b if s != 1]:
+        return True
+    if not a or not b or a[0] != b[0]:
+        return False
+    return math.prod(a) == math.prod(b)
 
 
 def _same_view(a: View, b: View) -> bool:
@@ -1239,27 +1248,3 @@ def _same_view(a: View, b: View) -> bool:
         and a.shape == b.shape
         and a.strides == b.strides
     )
-
-
-_PARTITIONS = {"sbuf", "psum"}
-
-
-def allocate(
-    shape: Sequence[int],
-    dtype: DType,
-    memory: str,
-    *,
-    name: str = "",
-    address: tuple[int, int] | None = None,
-) -> Tensor:
-    """A tensor on chip; the dimension marked by `nl.par_dim`, or the first, is over partitions."""
-    partition = 0
-    sizes = []
-    for d, size in enumerate(shape):
-        if isinstance(size, ParDim):
-            partition = d
-        sizes.append(int(size))
-    view = current().builder.tensor(
-        memory, sizes, dtype.isa, name=name, partition_dim=partition, address=address
-    )
-    return Tensor(view, dtype)
