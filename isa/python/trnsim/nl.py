@@ -464,7 +464,6 @@ arithmetic_shift_right = _binary("arithmetic_shift_right")
 exp = _unary("exp")
 log = _unary("log")
 sqrt = _unary("sqrt")
-rsqrt = _unary("rsqrt")
 square = _unary("square")
 abs = _unary("abs")  # noqa: A001
 sign = _unary("sign")
@@ -483,9 +482,6 @@ mish = _unary("mish")
 erf = _unary("erf")
 erf_dx = _unary("erf_dx")
 arctan = _unary("arctan")
-floor = _unary("floor")
-ceil = _unary("ceil")
-trunc = _unary("trunc")
 identity = _unary("identity")
 
 
@@ -527,6 +523,30 @@ def invert(x: Any, *, dtype: Any = None, mask: Any = None) -> Any:
 
 
 bitwise_invert = invert
+
+
+@_named
+def rsqrt(x: Any, *, dtype: Any = None, mask: Any = None) -> Any:
+    """1 / sqrt(x)."""
+    return nl_math.rsqrt(x, dtype, mask)
+
+
+@_named
+def floor(x: Any, *, dtype: Any = None, mask: Any = None) -> Any:
+    """The largest integers not above x."""
+    return math.floor(x) if number(x) else nl_math.rounded("floor", x, dtype, mask)
+
+
+@_named
+def ceil(x: Any, *, dtype: Any = None, mask: Any = None) -> Any:
+    """The smallest integers not below x."""
+    return math.ceil(x) if number(x) else nl_math.rounded("ceil", x, dtype, mask)
+
+
+@_named
+def trunc(x: Any, *, dtype: Any = None, mask: Any = None) -> Any:
+    """x without its fraction."""
+    return math.trunc(x) if number(x) else nl_math.rounded("trunc", x, dtype, mask)
 
 
 @_named

@@ -26,6 +26,7 @@ from trnsim.dtypes import DType, dtype_of, float32, promote, uint8
 from trnsim.errors import fail
 from trnsim.index import Index, Mask
 from trnsim.ops import BITWISE, COMPARISONS, LOGICAL, alu_of
+from trnsim.session import current
 from trnsim.tensor import Tensor, begin, crop, mask_box, result
 
 COPY = Call("nl.copy", src="x", dst="result")
@@ -326,6 +327,37 @@ def scalars(
         memories=("sbuf",) if engine == "gpsimd" else ("sbuf", "psum"),
         mask=mask,
     )
+
+
+def rounded(name: str, x: Any, dtype: Any, mask: Any) -> Tensor:
+    """floor, ceil and trunc on Vector, by the remainder of a division by 1."""
+    call = f"nl.{name}"
+    v = _loaded(call, "x", source(call, "x", x))
+    out = v.dtype if dtype is None else dtype_of(dtype, call)
+    if name == "floor":
+        part = scalars(name, v, [("MOD", 1.0, False)], float32, mask)
+        return binary("subtract", v, part, out, mask)
+    if name == "ceil":
+        part = scalars(name, v, [("MULTIPLY", -1.0, False), ("MOD", 1.0, False)], float32, mask)
+        return binary("add", v, part, out, mask)
+    part = scalars(name, v, [("ABS", None, False), ("MOD", 1.0, False)], float32, mask)
+    part.view_
+    twice = scalars(
+        name, v, [("GREATER_EQUAL", 0.0, False), ("MULTIPLY", 2.0, False)], float32, mask
+    )
+    signed = nisa_old.scalar_tensor_tensor(
+        data=twice, op0="subtract", operand0=1.0, op1="multiply", operand1=part, mask=mask
+    )
+    return binary("subtract", v, signed, out, mask)
+
+
+def rsqrt(x: Any, dtype: Any, mask: Any) -> Any:
+    """1 / sqrt(x): on GpSimd in the newer generation, on Scalar in the older one."""
+    if number(x) or current().generation != "new":
+        return unary("rsqrt", x, dtype, mask)
+    if source("nl.rsqrt", "x", x).memory != "sbuf":
+        fail("nl.rsqrt", "x", x.memory, "a tile in sbuf (it runs on GpSimd)")
+    return scalars("rsqrt", x, [("RSQRT", None, False)], dtype, mask, "gpsimd")
 
 
 def trigonometric(name: str, x: Any, dtype: Any, mask: Any) -> Tensor:
