@@ -178,10 +178,11 @@ class Traces(unittest.TestCase):
         self.assertIn("shown(a)  line 17\n", done.stdout)
 
     def test_what_does_not_fit_is_exit_4(self) -> None:
-        error = self.bad("too_large.py:explicit", "--arg", A, code=4)
-        self.assertRegex(error, r"sbuf")
+        error = self.bad("too_large.py:psum", "--arg", A, code=4)
+        self.assertRegex(error, r"too_large\.py:\d+.*psum")
         error = self.bad("too_large.py:spills", "--arg", A, "--no-spill", code=4)
-        self.assertRegex(error, r"too_large\.py:\d+")
+        self.assertRegex(error, r"too_large\.py:\d+.*sbuf")
+        self.good("too_large.py:spills", "--arg", A)
 
     def test_it_starts_quickly(self) -> None:
         best = min(self.elapsed("--version") for _ in range(3))

@@ -139,7 +139,9 @@ class Launch:
     def _launched(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         kernel = self.kernel
         made = trace(kernel, args, kwargs, grid=self.grid, target=_defaults.target, reuse=True)
-        if hasattr(trnsim.native(), "run"):
+        from trnsim import report
+
+        if report.can_simulate():
             _last[:] = [_simulated(made, _defaults.config)]
             if kernel.mode == "benchmark":
                 kernel.benchmark_result = BenchmarkResult(_last[0])
@@ -597,13 +599,11 @@ def _host_dtype(tensor: Any) -> Any:
 
 
 def _simulated(made: Trace, config: str, overrides: Sequence[str] = ()) -> Any:
-    from trnsim.report import Report
+    from trnsim import report
 
-    data, text = trnsim.native().run(made.data, config=config, overrides=list(overrides))
-    return Report(
-        data,
-        text,
-        trace=made.data,
+    return report.simulate(
+        made.data,
+        name=made.name,
         config=config,
         overrides=overrides,
         trace_seconds=made.seconds,
@@ -624,8 +624,12 @@ def run(
     **kwargs: Any,
 ) -> Any:
     """Traces and simulates a kernel; gives its Report. See trnsim.run."""
-    if not hasattr(trnsim.native(), "run"):
-        raise RuntimeError("trnsim.run: this build has no simulator (TRN_BUILD_SIM=OFF)")
+    from trnsim import report
+
+    if not report.can_simulate():
+        raise RuntimeError(
+            "trnsim.run: this build has no simulator, and no trn-sim command was found"
+        )
     made = trace(
         kernel,
         args,

@@ -1,4 +1,4 @@
-"""More than SBUF holds."""
+"""More than PSUM or SBUF holds."""
 
 import nki
 import nki.isa as nisa
@@ -6,12 +6,18 @@ import nki.language as nl
 
 
 @nki.jit
-def explicit(a):
-    """Each tile has its place, and the places overlap."""
-    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
-    tile = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.sbuf, address=(0, 300000))
-    nisa.dma_copy(dst=tile, src=a)
-    nisa.dma_copy(dst=out, src=tile)
+def psum(a):
+    """Nine banks, all in use until the end."""
+    out = nl.ndarray((128, 9, 512), dtype=nl.float32, buffer=nl.shared_hbm)
+    tiles = []
+    for _ in range(9):
+        tile = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
+        nisa.memset(dst=tile, value=1.0)
+        tiles.append(tile)
+    for place in range(9):
+        copy = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.tensor_copy(dst=copy, src=tiles[place])
+        nisa.dma_copy(dst=out[:, place, :], src=copy)
     return out
 
 
