@@ -31,6 +31,7 @@ class Recorder:
     def __init__(self, name: str = "test") -> None:
         self.real = NATIVE.Builder(name)
         self.real.hide_frames(session.PACKAGE + "/")
+        self.real.hide_frames(__file__)
         self.made: list[Made] = []
 
     def emit(self, call: int, mnemonic: str, engine: str | None, *operands: Any) -> None:

@@ -192,13 +192,13 @@ class New(unittest.TestCase):
             "integers for a bitwise", nisa.tensor_tensor, self.d, self.a, self.b, nl.bitwise_or
         )
         self.refused(
-            "start partition of 0, 32, 64 or 96, got 16",
+            r"nisa.tensor_copy: src: 16 partitions may start at 0, 32, 64 or 96, got 16",
             nisa.tensor_copy,
             self.sbuf(16, 512),
             self.a[16:32],
         )
         self.refused(
-            "at most 32 partitions from partition 32, got 64",
+            "src: 64 partitions may start at 0 or 64, got 32",
             nisa.tensor_copy,
             self.sbuf(64, 512),
             self.a[32:96],

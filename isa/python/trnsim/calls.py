@@ -55,24 +55,11 @@ CAST = Call("nl.copy", src="src", dst="result")
 
 
 def tile(call: str, operand: str, what: Any) -> View:
-    """The view of an operand on chip, its first partition checked."""
+    """The view of an operand; the builder checks its memory and where it starts."""
     if type(what) is not Tensor and not isinstance(what, Tensor):
         fail(call, operand, repr(what), "a tensor")
-    view = what.view_
-    first = view.partition
-    if first:
-        check_start(call, operand, view, first)
-    return view
-
-
-def check_start(call: str, operand: str, view: View, first: int) -> None:
-    """Engines start at partition 0, 32 (up to 32 partitions), 64 (64) or 96 (32)."""
-    count = view.shape[view.partition_dim] if view.partition_dim >= 0 else 1
-    limit = {32: 32, 64: 64, 96: 32}.get(first)
-    if limit is None:
-        fail(call, operand, f"{first}", "a start partition of 0, 32, 64 or 96")
-    if count > limit:
-        fail(call, operand, f"{count}", f"at most {limit} partitions from partition {first}")
+    late = what._late
+    return what._view if late is None else late.view(what)
 
 
 def source(call: str, operand: str, what: Any) -> Tensor:

@@ -6,6 +6,8 @@ comparison gives a Mask, a conjunction of `affine >= 0`. What is not affine (`%`
 becomes an array of numbers or of truths, and is used where that is enough.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from typing import Any, Union
 
@@ -165,16 +167,30 @@ class Index:
             return NotImplemented
         return Mask([Index(difference.shape, difference.base - above, difference.steps)])
 
+    def _at_least(self, low: int) -> Mask:
+        return Mask([Index(self.shape, self.base - low, self.steps)])
+
+    def _at_most(self, high: int) -> Mask:
+        return Mask([Index(self.shape, high - self.base, tuple([-s for s in self.steps]))])
+
     def __ge__(self, other: Any) -> Any:
+        if isinstance(other, int) and type(self) is Index:
+            return self._at_least(other)
         return self._compare(other, 0)
 
     def __gt__(self, other: Any) -> Any:
+        if isinstance(other, int) and type(self) is Index:
+            return self._at_least(other + 1)
         return self._compare(other, 1)
 
     def __le__(self, other: Any) -> Any:
+        if isinstance(other, int) and type(self) is Index:
+            return self._at_most(other)
         return (-self)._compare(-other, 0)
 
     def __lt__(self, other: Any) -> Any:
+        if isinstance(other, int) and type(self) is Index:
+            return self._at_most(other - 1)
         return (-self)._compare(-other, 1)
 
     def __eq__(self, other: Any) -> Any:  # type: ignore[override]
@@ -324,7 +340,19 @@ class Mask:
                 if any(steps[: len(steps) - rank]):
                     wrong(f"mask: expected at most {rank} dimensions as in {list(shape)}")
                 steps = steps[len(steps) - rank :]
-            axes = [axis for axis in range(rank) if steps[axis]]
+            axes = [axis for axis, step in enumerate(steps) if step]
+            if len(axes) == 1:
+                a = axes[0]
+                step = steps[a]
+                low, high = box[a]
+                if step > 0:
+                    low = max(low, -(term.base // step))
+                else:
+                    high = min(high, term.base // -step + 1)
+                if low >= high:
+                    return None, True
+                box[a] = (low, high)
+                continue
             if not axes:
                 if term.base < 0:
                     return None, True
@@ -332,9 +360,9 @@ class Mask:
             highest = term.base + sum(max(0, steps[a] * (shape[a] - 1)) for a in axes)
             if highest < 0:
                 return None, True
-            if len(axes) > 1:
+            if exact:
                 lowest = term.base + sum(min(0, steps[a] * (shape[a] - 1)) for a in axes)
-                exact = exact and lowest >= 0
+                exact = lowest >= 0
             for a in axes:
                 step = steps[a]
                 rest = highest - max(0, step * (shape[a] - 1))  # the best that others can do

@@ -213,7 +213,7 @@ def make(
     view = session.builder.tensor(
         where.memory, sizes, dtype.isa, name=name or "", partition_dim=partition, address=place
     )
-    return Tensor(view, dtype)
+    return Tensor(view, dtype, where.memory)
 
 
 def _placed(sizes: list[int], partition: int, dtype: DType, where: Allocator, name: str) -> Tensor:
@@ -248,6 +248,7 @@ def _placed(sizes: list[int], partition: int, dtype: DType, where: Allocator, na
             )
         table[block] = made[address]
     tensor = Tensor.__new__(Tensor)
+    tensor._memory = where.memory
     tensor._view = None
     tensor._dtype = dtype
     tensor._shape = tuple(sizes)

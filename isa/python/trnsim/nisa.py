@@ -67,19 +67,22 @@ NC_MATMUL = Call("nisa.nc_matmul", src="moving", dst="dst", stationary="stationa
 
 def check_matmul(call: str, stationary: Tensor, moving: Tensor, double: bool) -> None:
     """Sizes and types of a product; the builder checks the rest."""
-    for name, t in (("stationary", stationary), ("moving", moving)):
+    for name, t, limit in (("stationary", stationary, 128), ("moving", moving, 512)):
         if t.memory != "sbuf":
             fail(call, name, t.memory, "a tile in sbuf")
-    k, n = stationary.shape[0], moving.shape[0]
-    if k != n:
-        fail(call, "moving", f"{n}", f"{k} partitions as stationary has")
-    rows = 2 if double else 1
-    columns = stationary.size // k // rows
-    if columns > 128:
-        fail(call, "stationary", columns, "at most 128 elements per partition")
-    columns = moving.size // n // rows
-    if columns > 512:
-        fail(call, "moving", columns, "at most 512 elements per partition")
+        shape = t.shape
+        columns = shape[1] if len(shape) == 2 else t.size // shape[0]
+        if double:
+            columns //= 2
+        if columns > limit:
+            fail(call, name, columns, f"at most {limit} elements per partition")
+    if stationary.shape[0] != moving.shape[0]:
+        fail(
+            call,
+            "moving",
+            moving.shape[0],
+            f"{stationary.shape[0]} partitions as stationary has",
+        )
     a, b = stationary.dtype, moving.dtype
     if a.isa != b.isa:
         wide = ("fp32", "tf32")
@@ -137,8 +140,8 @@ def nc_matmul(
         late.done = True
         target._late = None
     d = tile(call, "dst", target)
-    if d.memory != "psum":
-        fail(call, "dst", d.memory, "a tile in psum")
+    if target.memory != "psum":
+        fail(call, "dst", target.memory, "a tile in psum")
     builder.matmul(
         NC_MATMUL.id,
         d,
@@ -334,11 +337,11 @@ def tensor_tensor(
     if dst.shape != data1.shape:
         match(call, dst, "dst", data1, "data1")
     alu = alu_of(call, "op", op)
-    if a.memory == "psum" and b.memory == "psum":
+    if data1.memory == "psum":
         same_memory(call, data1, "data1", data2, "data2")
     if alu in BITWISE:
         check_bits(call, alu, data1, data2)
-    where = elementwise_engine(call, alu, engine, data1, data2, d.memory)
+    where = elementwise_engine(call, alu, engine, data1, data2, dst.memory)
     builder.emit(TENSOR_TENSOR.id, "TENSOR_TENSOR", where, a, b, d, alu)
     return DONE
 

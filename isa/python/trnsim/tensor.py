@@ -8,7 +8,9 @@ result waits at a time, and any other instruction is emitted after it, so progra
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +60,11 @@ def forget() -> None:
 def whole(tensor: Tensor) -> View:
     """An operand without a mask."""
     return tensor.view_
+
+
+def _module(name: str) -> Any:
+    """A module of this package that itself needs this one."""
+    return sys.modules.get(f"trnsim.{name}") or importlib.import_module(f"trnsim.{name}")
 
 
 class Late:
@@ -131,8 +138,7 @@ class Zeroed(Late):
     def view(self, tensor: Tensor) -> View:
         if not self.done:
             self.done = True
-            from trnsim import calls
-
+            calls = _module("calls")
             calls.memset(begin(), calls.ZEROS, self.whole, 0.0)
         tensor._late = None
         return tensor._view
@@ -232,7 +238,7 @@ class Tiles(Late):
         if len(at) == len(self.blocks):
             tile = Tensor(self.table[at], tensor._dtype)
             return tile[rest] if rest else tile
-        made = Tensor.__new__(Tensor)
+        made = _blank()
         made._view = None
         made._dtype = tensor._dtype
         made._shape = tensor.shape[len(taken) :]
@@ -243,19 +249,21 @@ class Tiles(Late):
 class Tensor:
     """A tensor or a part of one: a shape and a type over storage in HBM, SBUF or PSUM."""
 
-    __slots__ = ("_view", "_dtype", "_shape", "_late", "__weakref__")
+    __slots__ = ("_view", "_dtype", "_shape", "_late", "_memory", "__weakref__")
     __array_ufunc__ = None  # NumPy's operators leave tiles to ours
 
     _view: Any
     _dtype: DType | None
     _shape: tuple[int, ...] | None
     _late: Late | None
+    _memory: str | None
 
-    def __init__(self, view: View, dtype: DType | None = None) -> None:
+    def __init__(self, view: View, dtype: DType | None = None, memory: str | None = None) -> None:
         self._view = view
         self._dtype = dtype
         self._shape = None
         self._late = None
+        self._memory = memory
 
     # What it is.
 
@@ -305,16 +313,22 @@ class Tensor:
     @property
     def memory(self) -> str:
         """ "hbm", "sbuf" or "psum"."""
-        late = self._late
-        if late is None:
-            return self._view.memory
-        if type(late) is Result:
-            return late.memory
-        if type(late) is Tiles:
-            return next(iter(late.table.values())).memory
-        if type(late) is Outside:
-            return late.parent.memory
-        return late.table.memory if type(late) is Gathered else self._view.memory
+        memory = self._memory
+        if memory is None:
+            late = self._late
+            kind = type(late)
+            if kind is Result:
+                memory = late.memory
+            elif kind is Tiles:
+                memory = next(iter(late.table.values())).memory
+            elif kind is Outside:
+                memory = late.parent.memory
+            elif kind is Gathered:
+                memory = late.table.memory
+            else:
+                memory = self._view.memory
+            self._memory = memory
+        return memory
 
     @property
     def buffer(self) -> Any:
@@ -372,7 +386,7 @@ class Tensor:
     def _of(self, view: View, dtype: DType | None = None) -> Tensor:
         late = self._late
         if late is None:
-            return Tensor(view, self._dtype if dtype is None else dtype)
+            return Tensor(view, self._dtype if dtype is None else dtype, self._memory)
         return late.child(self, view)
 
     def _raw(self) -> View:
@@ -400,11 +414,32 @@ class Tensor:
             return self
         elif type(key) is not int and type(key) is not slice:
             return self._indexed((key,))
-        view = self._raw()[key]
-        return Tensor(view, self._dtype) if late is None else self._of(view)
+        if late is None:
+            return Tensor(self._view[key], self._dtype, self._memory)
+        return self._of(self._raw()[key])
 
     def _indexed(self, keys: tuple[Any, ...]) -> Tensor:
         """An index with something in it that is neither an int nor a slice."""
+        partition = -1 if self.memory == "hbm" else self._raw().partition_dim
+        signature: list[Any] = [partition, self.shape]
+        for k in keys:
+            if type(k) is Index:
+                signature.append(k.shape)
+                signature.append(k.steps)
+            elif isinstance(k, int):
+                signature.append(0)
+            else:
+                return self._indexed_slowly(keys)
+        key = tuple(signature)
+        plan = _plans.get(key)
+        if plan is None:
+            plan = _plans[key] = _plan(partition, self.shape, keys)
+        if plan is False:
+            return self._indexed_slowly(keys)
+        made = plan(self, keys)
+        return self._indexed_slowly(keys) if made is None else made
+
+    def _indexed_slowly(self, keys: tuple[Any, ...]) -> Tensor:
         plain = []
         moved: list[tuple[int, ds]] = []
         affine = False
@@ -536,7 +571,7 @@ class Tensor:
                 else:
                     low += reach
             if low < 0 or high >= sizes[d]:
-                made = Tensor.__new__(Tensor)
+                made = _blank()
                 made._view = None
                 made._dtype = self._dtype or of_isa(view.dtype)
                 made._shape = tuple([size for size, _ in axes])
@@ -578,7 +613,7 @@ class Tensor:
         table = view[tuple(others)]
         order = [d] + [e for e in range(len(keys)) if e != d]
         table = table.permute(order)
-        made = Tensor.__new__(Tensor)
+        made = _blank()
         made._view = None
         made._dtype = self._dtype or of_isa(view.dtype)
         made._shape = (index.shape[0],) + tuple(table.shape[1:])
@@ -739,7 +774,7 @@ class Tensor:
             reach = sum(s * (n - 1) for s, n in pairs[1:])
             rows = max(1, min(rows, (source.size - 1 - reach) // max(1, row) + 1))
             table = source.ap([[row, rows]] + pairs[1:], start or 0, wanted.isa)
-            made = Tensor.__new__(Tensor)
+            made = _blank()
             made._view = None
             made._dtype = wanted
             made._shape = tuple([n for _, n in pairs])
@@ -775,9 +810,7 @@ class Tensor:
             assign(self[key], value)
 
     def _binary(self, op: str, other: Any, reverse: bool = False) -> Tensor:
-        from trnsim import nl_math
-
-        return nl_math.operator(op, self, other, reverse)
+        return _module("nl_math").operator(op, self, other, reverse)
 
     def __add__(self, other: Any) -> Tensor:
         return self._binary("add", other)
@@ -873,14 +906,12 @@ class Tensor:
         return nl.matmul(self, other)
 
     def _in_place(self, op: str, other: Any) -> Tensor:
-        from trnsim import nl_math
-
         if op == "add" and isinstance(other, Tensor) and self.memory == "psum":
             late = other._late
             if type(late) is Result and late.accumulate is not None:
                 accumulate(self, other)
                 return self
-        nl_math.in_place(op, self, other)
+        _module("nl_math").in_place(op, self, other)
         return self
 
     def __iadd__(self, other: Any) -> Tensor:
@@ -930,6 +961,87 @@ class Tensor:
     def __iter__(self) -> Any:
         for i in range(self.shape[0]):
             yield self[i]
+
+
+def _blank() -> Tensor:
+    """A tensor whose attributes are set one by one."""
+    made = Tensor.__new__(Tensor)
+    made._memory = None
+    return made
+
+
+# How an index of ints and expressions becomes an access, by its shape: everything but the bases.
+_plans: dict[tuple[Any, ...], Any] = {}
+
+
+def _plan(partition_dim: int, sizes: tuple[int, ...], keys: tuple[Any, ...]) -> Any:
+    """A function of (tensor, keys of this signature), or False when there is no quick way. It
+    gives None for what reaches out of bounds."""
+    ndim = len(sizes)
+    if len(keys) != ndim or not any(type(k) is Index for k in keys):
+        return False
+    rank = max(len(k.shape) for k in keys if type(k) is Index)
+    shared = [1] * rank
+    steps: list[list[int]] = [[0] * ndim for _ in range(rank)]
+    users: list[list[int]] = [[] for _ in range(rank)]
+    for d, k in enumerate(keys):
+        if type(k) is not Index:
+            continue
+        lead = rank - len(k.shape)
+        for a, size in enumerate(k.shape):
+            if size == 1:
+                continue
+            if shared[lead + a] not in (1, size):
+                return False
+            shared[lead + a] = size
+            if k.steps[a]:
+                steps[lead + a][d] = k.steps[a]
+                users[lead + a].append(d)
+    axes = list(zip(shared, steps))
+    low = [sum(min(0, s[d] * (n - 1)) for n, s in axes) for d in range(ndim)]
+    high = [sum(max(0, s[d] * (n - 1)) for n, s in axes) for d in range(ndim)]
+    order = [used[0] if len(used) == 1 else -1 for used in users]
+    simple = (
+        -1 not in order
+        and order == sorted(set(order))
+        and all((d in order) == (type(k) is Index) for d, k in enumerate(keys))
+        and (partition_dim < 0 or partition_dim in order)
+        and all(steps[a][d] > 0 for a, d in enumerate(order))
+    )
+    if simple:
+        parts: list[Any] = [None] * ndim
+        for a, d in enumerate(order):
+            parts[d] = (high[d], steps[a][d], sizes[d])
+
+        def by_slices(tensor: Tensor, given: tuple[Any, ...]) -> Tensor | None:
+            out = []
+            for k, part in zip(given, parts):
+                if part is None:
+                    out.append(k)
+                    continue
+                reach, step, size = part
+                start = k.base
+                stop = start + reach + 1
+                if start < 0 or stop > size:
+                    return None
+                out.append(slice(start, stop, step))
+            view = tensor._raw()[tuple(out)]
+            if tensor._late is None:
+                return Tensor(view, tensor._dtype, tensor._memory)
+            return tensor._of(view)
+
+        return by_slices
+
+    def by_pattern(tensor: Tensor, given: tuple[Any, ...]) -> Tensor | None:
+        base = []
+        for d, k in enumerate(given):
+            start = k.base if type(k) is Index else k + sizes[d] if k < 0 else k
+            if start + low[d] < 0 or start + high[d] >= sizes[d]:
+                return None
+            base.append(start)
+        return tensor._of(tensor._raw().affine(base, axes))
+
+    return by_pattern
 
 
 def _is_whole(key: Any, rank: int) -> bool:
@@ -1135,7 +1247,7 @@ def result(
                 kept = box
                 emit(builder, crop(dst, kept), lambda t: crop(t, kept))
         return dst
-    made = Tensor.__new__(Tensor)
+    made = _blank()
     made._view = None
     made._dtype = dtype
     made._shape = shape if type(shape) is tuple else tuple(shape)
@@ -1179,8 +1291,6 @@ def _fit(view: View, shape: tuple[int, ...], call: str) -> View:
 def assign(target: Tensor, value: Any, mask: Any = None, call: str = "assignment") -> None:
     """`target[...] = value`."""
     global _waiting
-    from trnsim import calls
-
     if isinstance(value, Tensor):
         late = value._late
         if (
@@ -1215,12 +1325,13 @@ def assign(target: Tensor, value: Any, mask: Any = None, call: str = "assignment
         source = value
         if late is None and target._late is None and _same_view(target._view, value._view):
             return
-        calls.move(target, source, mask, call)
+        _module("calls").move(target, source, mask, call)
         return
     if isinstance(value, (int, float, np.number, bool)):
         some, box = mask_box(mask, target.shape)
         if some:
             view = crop(target, box)
+            calls = _module("calls")
             if view.memory == "hbm":
                 calls.fill_hbm(view, target.dtype, value)
             else:
