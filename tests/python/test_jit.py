@@ -8,6 +8,7 @@ import tempfile
 import textwrap
 import types
 import unittest
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,14 @@ class Launches(unittest.TestCase):
         a = np.zeros((128, 64), np.float32)
         self.assertEqual(jit.simulate_kernel(copy, a).shape, (128, 64))
         self.assertEqual(jit.simulate(copy)(a).shape, (128, 64))
+
+    def test_a_call_on_two_cores_gives_shapes(self) -> None:
+        loaded = loader.load(UNTIDY / "lnc.py")
+        self.addCleanup(loader.remove)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of simulators that know one core
+            out = loaded.scope["halves"][2](np.zeros((128, 64), np.float32))
+        self.assertEqual(out.shape, (128, 64))
 
     def test_two_cores_share_what_is_shared(self) -> None:
         trace = self.trace("lnc.py", "halves", 2)

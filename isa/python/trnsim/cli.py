@@ -361,16 +361,17 @@ def _kernel_failed(error: Exception) -> int:
     from trnsim import loader, session
 
     frames = traceback.extract_tb(error.__traceback__)
-    last = frames[-1] if frames else None
-    ours = last is not None and session.is_ours(last.filename)
-    if ours and not str(last.line).lstrip().startswith("raise"):
-        raise error
+    inside = [frame for frame in frames if not session.is_python(frame.filename)]
+    if inside and session.is_ours(inside[-1].filename):
+        # We raise what is the user's fault; what happens to our code, or below it, is ours.
+        if inside[-1] is not frames[-1] or not str(frames[-1].line).lstrip().startswith("raise"):
+            raise error
     place = ""
-    for frame in reversed(frames):
-        if not session.is_ours(frame.filename) and not session.is_python(frame.filename):
+    for frame in reversed(inside):
+        if not session.is_ours(frame.filename):
             place = f"{frame.filename}:{frame.lineno}: "
             break
-    if not place and last is not None and session.is_ours(last.filename):
+    if not place:
         # Nothing of the kernel ran: the arguments do not suit it.
         return _fail(loader.describe(error), BAD_INPUT)
     return _fail(_with_frames(place + loader.describe(error), error), BAD_INPUT)
@@ -401,9 +402,10 @@ def _our_fault(error: Exception, argv: Sequence[str]) -> int:
 
     sys.stdout.flush()
     print(
-        "trn-trace: a fault of ours; please report it with the file and this text:", file=sys.stderr
+        "trn-trace: a fault of ours: please report it with the kernel's file and this text\n"
+        f"  command: trn-trace {shlex.join(argv)}",
+        file=sys.stderr,
     )
-    print(f"  trn-trace {shlex.join(argv)}", file=sys.stderr)
     for line in loader.user_lines(error):
         print(f"  kernel: {line}", file=sys.stderr)
     print("".join(traceback.format_exception(error)).rstrip(), file=sys.stderr)

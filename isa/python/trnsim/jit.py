@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 import sysconfig
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -141,8 +141,16 @@ class Launch:
         made = trace(kernel, args, kwargs, grid=self.grid, target=_defaults.target, reuse=True)
         from trnsim import report
 
-        if report.can_simulate():
+        if not report.can_simulate():
+            return made.results
+        try:
             _last[:] = [_simulated(made, _defaults.config)]
+        except (ValueError, RuntimeError) as error:
+            if kernel.mode == "benchmark":
+                raise
+            _last[:] = [error]  # for who asks for the report
+            warnings.warn(f"{made.name}: traced, but not timed: {error}", stacklevel=3)
+        else:
             if kernel.mode == "benchmark":
                 kernel.benchmark_result = BenchmarkResult(_last[0])
         return made.results
@@ -647,4 +655,6 @@ def run(
 def last_report() -> Any:
     if not _last:
         raise RuntimeError("trnsim.last_report: no kernel has run yet")
+    if isinstance(_last[0], Exception):
+        raise _last[0]
     return _last[0]
