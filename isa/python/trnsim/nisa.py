@@ -26,7 +26,7 @@ from trnsim.enums import command_of, engine_of, mode_of, skips
 from trnsim.errors import fail
 from trnsim.ops import BITWISE, activation_of, alu_of
 from trnsim.session import current
-from trnsim.tensor import Crop, Gathered, Register, Tensor, Zeroed, begin, register_value, whole
+from trnsim.tensor import Crop, Gathered, Register, Tensor, Zeroed, begin, known_value, whole
 
 if TYPE_CHECKING:
     from trnsim._frontend import Builder, View
@@ -94,7 +94,7 @@ def double_row(call: str, mode: Any) -> bool:
     name = getattr(mode, "value", mode)
     if name in (None, "none", ""):
         return False
-    if str(name) == "double_row":
+    if str(name).startswith("double_row"):
         return True
     fail(call, "perf_mode", mode, "matmul_perf_mode.none or double_row")
 
@@ -1577,6 +1577,9 @@ def sendrecv(
 # Registers.
 
 
+_UNKNOWN_COUNT = 1  # a loop whose bound is in memory runs once when nothing is known
+
+
 def register_alloc(x: Any = None) -> Register:
     """A register, optionally with a first value: an int, a register or a tile of one element."""
     builder = begin()
@@ -1610,7 +1613,9 @@ def register_load(dst: Register, src: Tensor) -> Instruction:
     builder = begin()
     if source(call, "src", src).size != 1:
         fail(call, "src", list(src.shape), "one element")
-    builder.register_load(_a_register(call, "dst", dst), src.view_, register_value())
+    builder.register_load(
+        _a_register(call, "dst", dst), src.view_, known_value(src, _UNKNOWN_COUNT)
+    )
     return DONE
 
 

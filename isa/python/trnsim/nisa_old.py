@@ -672,6 +672,19 @@ def reciprocal(
     )
 
 
+def cut_index(expression: Index, box: Sequence[tuple[int, int]]) -> Index:
+    """The part of an index expression that a mask leaves."""
+    steps = (0,) * (len(box) - len(expression.steps)) + expression.steps
+    start = expression.base + sum(step * low for step, (low, _) in zip(steps, box))
+    return Index(tuple([high - low for low, high in box]), start, steps)
+
+
+def _no_mask(call: str, mask: Any, shape: Sequence[int]) -> None:
+    some, box = mask_box(mask, shape)
+    if not some or box is not None:
+        fail(call, "mask", "a mask that leaves a part", "none: the instruction takes whole tiles")
+
+
 def pattern_of(call: str, operand: str, expression: Any, shape: Sequence[int]) -> Any:
     """An index expression over [partition, free ...] as an index pattern."""
     if isinstance(expression, ArrayIndex) or not isinstance(expression, Index):
@@ -707,12 +720,15 @@ def iota(
         nisa.iota(dst, expr, *more, **kwargs)
         return dst
     out = _type(call, more[0] if more else dtype, int32)
-    pattern = pattern_of(call, "expr", expr, expr.shape)
+    _, box = mask_box(mask, expr.shape)
+    kept = expr if box is None else cut_index(expr, box)
+    pattern = pattern_of(call, "expr", kept, kept.shape)
     return result(
         expr.shape,
         out,
         lambda builder, d, take: builder.emit(nisa.IOTA.id, "IOTA", "gpsimd", d, pattern),
         memories=("sbuf",),
+        mask=mask,
         dst=dst,
     )
 
@@ -796,10 +812,7 @@ def select_affine(
         source_view = take(v)
         pattern = (base, channel, steps)
         if take is not whole and box is not None:
-            rank = len(v.shape)
-            wide = (0,) * (rank - len(term.steps)) + term.steps
-            start = term.base + sum(w * low for w, (low, _) in zip(wide, box))
-            cut = Index(tuple([h - l for l, h in box]), start, wide)
+            cut = cut_index(term, box)
             pattern = pattern_of(call, "pred", cut, cut.shape)
         builder.emit(
             nisa.AFFINE_SELECT.id,
@@ -990,6 +1003,7 @@ def nc_find_index8(
     """The first index of each of eight values."""
     call = "nisa.nc_find_index8"
     v, w = _operand(call, "data", data), _operand(call, "vals", vals)
+    _no_mask(call, mask, v.shape)
     return result(
         (v.shape[0], 8),
         _type(call, dtype, uint32),
@@ -1013,6 +1027,7 @@ def nc_match_replace8(
     """data with the first occurrence of each of eight values replaced."""
     call = "nisa.nc_match_replace8"
     v, w = _operand(call, "data", data), _operand(call, "vals", vals)
+    _no_mask(call, mask, v.shape)
     where = None if dst_idx is None else source(call, "dst_idx", dst_idx)
     return result(
         v.shape,
@@ -1040,6 +1055,7 @@ def nc_stream_shuffle(
     mask: Any = None,
 ) -> Any:
     """Note the order of this generation: src, dst."""
+    _no_mask("nisa.nc_stream_shuffle", mask, source("nisa.nc_stream_shuffle", "dst", dst).shape)
     nisa.nc_stream_shuffle(dst, src, shuffle_mask)
     return dst
 
@@ -1056,6 +1072,7 @@ def local_gather(
     """src_buffer gathered by index within each group of 16 partitions."""
     call = "nisa.local_gather"
     v, i = _operand(call, "src_buffer", src_buffer), _operand(call, "index", index)
+    _no_mask(call, mask, v.shape)
     per = int(num_elem_per_idx)
     if per not in (1, 2, 4, 8, 16, 32):
         fail(call, "num_elem_per_idx", per, "1, 2, 4, 8, 16 or 32")

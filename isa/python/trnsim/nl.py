@@ -31,6 +31,7 @@ from trnsim.dtypes import (
     int8,
     int16,
     int32,
+    sizeinbytes,
     tfloat32,
     uint8,
     uint16,

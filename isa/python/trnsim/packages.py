@@ -22,7 +22,7 @@ logical_not logical_or logical_xor loop_reduce matmul max maximum mean mgrid min
 multiply nc ndarray negative no_reorder not_equal num_programs ones ones_like par_dim power
 private_hbm prod program_id program_ndim psum rand random_seed range reciprocal relu right_shift
 rms_norm rsqrt sbuf sequential_range shared_constant shared_hbm shared_identity_matrix sigmoid sign
-silu silu_dx sin softmax softplus spmd_dim sqrt square static_cast static_range store subtract sum
+silu silu_dx sin sizeinbytes softmax softplus spmd_dim sqrt square static_cast static_range store subtract sum
 tan tanh tensor tfloat32 tile_size transpose trunc uint16 uint32 uint8 var where while_loop zeros
 zeros_like
 """.split()

@@ -1159,13 +1159,14 @@ def load_register(tile: Tensor) -> Any:
     """The builder's register that holds a tile's one element."""
     builder = begin()
     register = builder.register()
-    builder.register_load(register, tile.view_, register_value())
+    builder.register_load(register, tile.view_, known_value(tile, 0))
     return register
 
 
-def register_value() -> int:
-    """What a run that knows no contents finds in memory."""
-    return int(getattr(current(), "register_value", 1))
+def known_value(tile: Tensor, otherwise: int) -> int:
+    """The one element of an argument with contents; else what a run without contents assumes."""
+    contents = getattr(tile, "contents", None)
+    return otherwise if contents is None else int(np.asarray(contents).reshape(()))
 
 
 def _register(what: Any) -> Any:
