@@ -173,7 +173,9 @@ class Launches(unittest.TestCase):
         report = trnsim.last_report()
         self.assertGreater(report.device_time_us, 0)
         self.assertEqual(report.to_json()["schema"], "trn-sim-results/1")
-        self.assertIn("resource", report.bound_by[0])
+        self.assertEqual(report.bound_by, report.to_json()["bound_by"])
+        self.assertIn(report.bound_by["resource"], repr(report))
+        self.assertIn("traced in", str(report))
         self.assertEqual(str(report), report.text)
 
     def test_run_gives_the_report(self) -> None:

@@ -3,7 +3,7 @@
     import trnsim
     trnsim.activate()                      # `import nki`, `neuronxcc.nki` now mean ours
     report = trnsim.run(kernel, a, b)      # NumPy arrays, or trnsim.Shape("bf16", 4096, 4096)
-    print(report.device_time_us, report.bound_by)
+    print(report.device_time_us, report.bound_by["resource"])
 """
 
 from __future__ import annotations

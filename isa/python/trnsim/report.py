@@ -52,6 +52,10 @@ def _command() -> str | None:
     return beside if os.access(beside, os.X_OK) else shutil.which("trn-sim")
 
 
+def _microseconds(nanoseconds: float) -> float:
+    return round(nanoseconds / 1e3, 9)  # whole femtoseconds
+
+
 class Report:
     """What a run of a trace came to; `str()` is the printed report, `to_json()` all figures."""
 
@@ -95,18 +99,18 @@ class Report:
     @property
     def device_time_us(self) -> float:
         """From the kernel's first instruction to its last completion."""
-        return float(self.to_json()["device_time_ns"]) / 1e3
+        return _microseconds(self.to_json()["device_time_ns"])
 
     @property
     def latency_us(self) -> float:
         """What nki.benchmark would print; the device time where no host is modelled."""
         figures = self.to_json()
-        return float(figures.get("benchmark_latency_ns", figures["device_time_ns"])) / 1e3
+        return _microseconds(figures.get("benchmark_latency_ns", figures["device_time_ns"]))
 
     @property
-    def bound_by(self) -> list[dict[str, Any]]:
-        """What held the critical path: resource and share, the largest first."""
-        return list(self.to_json().get("bound_by", []))
+    def bound_by(self) -> dict[str, Any]:
+        """What held the critical path: resource and share, and all of it as critical_path."""
+        return dict(self.to_json().get("bound_by", {}))
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -151,5 +155,5 @@ class Report:
         return self.text
 
     def __repr__(self) -> str:
-        bound = self.bound_by[0].get("resource", "?") if self.bound_by else "?"
+        bound = self.bound_by.get("resource", "nothing")
         return f"<Report: {self.device_time_us:.3f} us, bound by {bound}>"
