@@ -82,11 +82,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any], Any], step: int 
         body_fun(i)
 
 
-# A loop whose condition is in memory: how often it runs is not known, and is the session's choice.
-_open: dict[int, Any] = {}
-
-
 def _times() -> int:
+    """Iterations of a loop whose condition is in memory, which is not known while tracing."""
     return int(getattr(current(), "while_iterations", 1))
 
 
@@ -102,13 +99,12 @@ def while_loop(init: Any, body_fun: Callable[[Any], Any]) -> None:
 def while_register(register: Register) -> bool:
     """`while register:` -- True once, which begins the loop; then False, which ends it."""
     session = current()
-    key = id(register)
-    open_loops = _open
-    if open_loops.get(key) == (session, "open"):
-        del open_loops[key]
+    running: list[Register] = session.__dict__.setdefault("while_loops", [])
+    if running and running[-1] is register:
+        running.pop()
         flush()
         session.builder.end_loop()
         return False
     begin().begin_loop(0, _times(), 1)
-    open_loops[key] = (session, "open")
+    running.append(register)
     return True

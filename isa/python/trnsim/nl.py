@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -680,7 +679,6 @@ def transpose(x: Any, *, dtype: Any = None, mask: Any = None) -> Tensor:
 
 # Across loops and programs.
 
-_reductions: dict[tuple[CodeType, int], tuple[Any, Tensor]] = {}
 LOOP_REDUCE = Call("nl.loop_reduce", src="x", src0="result", src1="x", dst="result")
 
 
@@ -693,13 +691,14 @@ def loop_reduce(
     t = source(call, "x", x)
     given = loop_indices if isinstance(loop_indices, (list, tuple)) else [loop_indices]
     frame = session.user_frame()
-    key = (frame.f_code, frame.f_lasti) if frame else (None, 0)
+    key = (frame.f_code, frame.f_lasti) if frame else None
     first = not [i for i in given if int(i) != getattr(i, "first", 0)]
     s = current()
-    open_one = _reductions.get(key)  # type: ignore[arg-type]
     late = t._late
     product = type(late) is Result and late.accumulate is not None and alu == "ADD"
-    if first or open_one is None or open_one[0] is not s:
+    running: dict[Any, Tensor] = s.__dict__.setdefault("loop_reductions", {})
+    made = None if first else running.get(key)
+    if made is None:
         if product:
             made = Tensor(s.builder.tensor("psum", list(t.shape), "fp32"), float32)
             accumulate(made, t)
@@ -707,9 +706,8 @@ def loop_reduce(
             kind = t.dtype if dtype is None else dtype_of(dtype, call)
             made = Tensor(s.builder.tensor("sbuf", list(t.shape), kind.isa), kind)
             assign(made, t)
-        _reductions[key] = (s, made)  # type: ignore[index]
+        running[key] = made
         return made
-    made = open_one[1]
     if product and made.memory == "psum":
         accumulate(made, t)
     else:
