@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from trace_support import NO_NATIVE, UNTIDY, has_native, trnsim
-from trnsim import jit, loader, session
+from trnsim import jit, loader, report, session
 from trnsim.session import ProgramGrid, nc, spmd_dim
 
 
@@ -123,6 +123,9 @@ class Decorators(unittest.TestCase):
                 use()
 
 
+timed = unittest.skipUnless(has_native() and report.can_simulate(), "no simulator is built")
+
+
 @unittest.skipUnless(has_native(), NO_NATIVE)
 class Launches(unittest.TestCase):
     """Kernels called as scripts call them."""
@@ -166,27 +169,29 @@ class Launches(unittest.TestCase):
             return out
     """
 
+    @timed
     def test_a_call_gives_shapes_and_leaves_a_report(self) -> None:
         copy = self.module(self.COPY).copy
         out = copy(np.zeros((128, 64), np.float16))
         self.assertEqual((out.shape, out.dtype), ((128, 64), np.float16))
-        report = trnsim.last_report()
-        self.assertGreater(report.device_time_us, 0)
-        self.assertEqual(report.to_json()["schema"], "trn-sim-results/1")
-        self.assertEqual(report.bound_by, report.to_json()["bound_by"])
-        self.assertIn(report.bound_by["resource"], repr(report))
-        self.assertIn("traced in", str(report))
-        self.assertEqual(str(report), report.text)
+        last = trnsim.last_report()
+        self.assertGreater(last.device_time_us, 0)
+        self.assertEqual(last.to_json()["schema"], "trn-sim-results/1")
+        self.assertEqual(last.bound_by, last.to_json()["bound_by"])
+        self.assertIn(last.bound_by["resource"], repr(last))
+        self.assertIn("traced in", str(last))
+        self.assertEqual(str(last), last.text)
 
+    @timed
     def test_run_gives_the_report(self) -> None:
         copy = self.module(self.COPY).copy
-        report = trnsim.run(copy, trnsim.Shape("bf16", 128, 64), times=3)
+        short = trnsim.run(copy, trnsim.Shape("bf16", 128, 64), times=3)
         longer = trnsim.run(copy, trnsim.Shape("bf16", 128, 64), times=30)
-        self.assertLessEqual(report.device_time_us, longer.device_time_us)
+        self.assertLessEqual(short.device_time_us, longer.device_time_us)
         with tempfile.TemporaryDirectory() as folder:
-            path = report.timeline(Path(folder) / "out.pftrace")
+            path = short.timeline(Path(folder) / "out.pftrace")
             self.assertGreater(path.stat().st_size, 0)
-            self.assertEqual(report.save_trace(Path(folder) / "t.bin").read_bytes(), report.trace)
+            self.assertEqual(short.save_trace(Path(folder) / "t.bin").read_bytes(), short.trace)
 
     def test_an_equal_call_is_not_traced_again(self) -> None:
         module = self.module(self.COPY)
@@ -215,6 +220,7 @@ class Launches(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, ""):
             module.counted(a, np.array([4, 5], np.int32))  # not the trace of the call before
 
+    @timed
     def test_benchmark_measures(self) -> None:
         copy = self.module(self.COPY).copy
         measured = jit.benchmark(warmup=2, iters=3, save_neff_name="x.neff")(copy)
