@@ -462,6 +462,7 @@ class Language(unittest.TestCase):
             rows: int
             scale: float = 0.5
             names = ["a"]
+            dtype = nl.bfloat16
 
             def area(self) -> float:
                 return self.rows * self.scale
@@ -471,6 +472,8 @@ class Language(unittest.TestCase):
 
         config = Wider(rows=4)
         self.assertEqual((config.rows, config.scale, config.extra, config.area()), (4, 0.5, 3, 2.0))
+        self.assertEqual(Config(1, dtype=nl.float32).dtype, nl.float32)
+        self.assertEqual(config, Wider(4, 0.5))
         config.scale = 2.0
         config.names.append("b")
         self.assertEqual(Wider(5, 1.0).names, ["a"])

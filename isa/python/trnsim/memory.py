@@ -195,9 +195,12 @@ def make(
         if isinstance(size, ParDim):
             partition = d
         try:
-            sizes.append(int(size))
+            whole = int(size)
         except (TypeError, ValueError):
             fail(call, "shape", size, "an int")
+        if whole != size:
+            fail(call, "shape", size, "an int")
+        sizes.append(whole)
     if any(size < 1 for size in sizes):
         fail(call, "shape", sizes, "sizes of at least 1")
     session = current()

@@ -136,7 +136,7 @@ def nc_matmul(
     double = perf_mode is not None and double_row(call, perf_mode)
     check_matmul(call, stationary, moving, double)
     late = target._late
-    if type(late) is Zeroed and accumulate is not False:
+    if type(late) is Zeroed and accumulate is not True:
         late.done = True
         target._late = None
     d = tile(call, "dst", target)

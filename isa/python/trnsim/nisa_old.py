@@ -620,7 +620,13 @@ def tensor_copy_dynamic_src(
 
 
 def tensor_copy_dynamic_dst(
-    *, dst: Tensor, src: Any, mask: Any = None, dtype: Any = None, engine: Any = None
+    *,
+    dst: Tensor,
+    src: Any,
+    mask: Any = None,
+    dtype: Any = None,
+    engine: Any = None,
+    name: Any = None,
 ) -> Any:
     """A copy to a place that a register gives."""
     return tensor_copy(src, mask=mask, dtype=dtype, engine=engine, dst=dst)
@@ -634,6 +640,7 @@ def tensor_copy_predicated(
     reverse_pred: bool = False,
     mask: Any = None,
     dtype: Any = None,
+    name: Any = None,
 ) -> Any:
     """dst = src where the predicate is true."""
     if args:
@@ -740,6 +747,7 @@ def dropout(
     mask: Any = None,
     dtype: Any = None,
     dst: Tensor | None = None,
+    name: Any = None,
 ) -> Any:
     """data with elements zeroed at random."""
     call = "nisa.dropout"
@@ -899,7 +907,7 @@ def select_reduce(
     return target
 
 
-def sequence_bounds(*args: Any, segment_ids: Any = None, dst: Any = None) -> Any:
+def sequence_bounds(*args: Any, segment_ids: Any = None, dst: Any = None, name: Any = None) -> Any:
     """Start and end of the segment of each element: (1, 2, N)."""
     call = "nisa.sequence_bounds"
     given = list(args)
@@ -927,6 +935,7 @@ def memset(
     mask: Any = None,
     engine: Any = None,
     dst: Tensor | None = None,
+    name: Any = None,
 ) -> Any:
     """A tile of a constant; with a tile first, that tile is filled."""
     call = "nisa.memset"
@@ -1053,6 +1062,7 @@ def nc_stream_shuffle(
     *,
     dtype: Any = None,
     mask: Any = None,
+    name: Any = None,
 ) -> Any:
     """Note the order of this generation: src, dst."""
     _no_mask("nisa.nc_stream_shuffle", mask, source("nisa.nc_stream_shuffle", "dst", dst).shape)
@@ -1117,6 +1127,7 @@ def dma_copy(
     mode: Any = None,
     dge_mode: Any = None,
     engine: Any = None,
+    name: Any = None,
 ) -> Any:
     """dst = src between HBM and SBUF."""
     call = "nisa.dma_copy"
@@ -1159,6 +1170,7 @@ def dma_transpose(
     dtype: Any = None,
     dge_mode: Any = None,
     dst: Tensor | None = None,
+    name: Any = None,
 ) -> Any:
     """src with its first and last dimension swapped, in SBUF."""
     call = "nisa.dma_transpose"

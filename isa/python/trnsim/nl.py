@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import types
 from typing import Any
 
 import numpy as np
@@ -132,12 +133,26 @@ def _filled(call: str, shape: Any, value: Any, dtype: Any, buffer: Any, name: st
     return made
 
 
-def zeros(shape: Any, dtype: Any = float32, *, buffer: Any = None, name: str = "") -> Tensor:
+def zeros(
+    shape: Any,
+    dtype: Any = float32,
+    *,
+    buffer: Any = None,
+    name: str = "",
+    lazy_initialization: Any = None,
+) -> Tensor:
     """A tensor of zeros; in PSUM the first accumulating matmul makes the memset needless."""
     return _filled("nl.zeros", shape, 0, dtype, buffer, name)
 
 
-def ones(shape: Any, dtype: Any = float32, *, buffer: Any = None, name: str = "") -> Tensor:
+def ones(
+    shape: Any,
+    dtype: Any = float32,
+    *,
+    buffer: Any = None,
+    name: str = "",
+    lazy_initialization: Any = None,
+) -> Tensor:
     """A tensor of ones."""
     return _filled("nl.ones", shape, 1, dtype, buffer, name)
 
@@ -149,6 +164,7 @@ def full(
     *,
     buffer: Any = None,
     name: str = "",
+    lazy_initialization: Any = None,
 ) -> Tensor:
     """A tensor of one value."""
     if not number(fill_value):
@@ -847,6 +863,9 @@ def gemm_grid() -> Any:
 # Plain classes of kernels.
 
 
+_NO_FIELDS = (types.FunctionType, type, property, classmethod, staticmethod)
+
+
 class NKIObject:
     """A plain class: what is annotated or assigned in the body of a subclass is a field, given by
     keyword or position, with the assigned value as default."""
@@ -857,14 +876,12 @@ class NKIObject:
         for base in reversed(cls.__mro__):
             if base is object or base is NKIObject:
                 continue
-            for name in base.__dict__.get("__annotations__", {}):
-                fields.setdefault(name, _REQUIRED)
+            for name, kind in base.__dict__.get("__annotations__", {}).items():
+                if "ClassVar" not in str(kind):
+                    fields.setdefault(name, _REQUIRED)
             for name, value in base.__dict__.items():
-                if name in fields or (
-                    not name.startswith("__")
-                    and not callable(value)
-                    and not isinstance(value, (property, classmethod, staticmethod))
-                ):
+                plain = not isinstance(value, _NO_FIELDS) and not name.startswith("__")
+                if name in fields or plain:
                     fields[name] = value
         cls.__nki_fields__ = fields  # type: ignore[attr-defined]
 

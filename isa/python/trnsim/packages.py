@@ -67,3 +67,26 @@ def unknown(package: str, known: list[str]) -> Callable[[str], Any]:
         raise AttributeError(f"{package}.{name} is not supported by trn-sim{hint}")
 
     return missing
+
+
+def supported() -> list[tuple[str, str, str]]:
+    """(name, "supported" or why it is refused, what it does) of all that the packages show."""
+    from trnsim import annotations, collectives, compiler, nisa_old, nl
+
+    rows = []
+    for prefix, module, listed in (
+        ("nl", nl, LANGUAGE),
+        ("nisa", nisa_old, ISA_OLD),
+        ("ncoll", collectives, collectives.__all__),
+        ("ncc", compiler, compiler.__all__),
+        ("nt", annotations, annotations.__all__),
+    ):
+        for name in sorted(listed):
+            text = (getattr(getattr(module, name), "__doc__", "") or "").strip().split("\n")[0]
+            if isinstance(getattr(module, name), (str, int)):
+                text = ""
+            state = "supported"
+            if text.startswith("Refused: "):
+                state, text = text[len("Refused: ") :].rstrip("."), ""
+            rows.append((f"{prefix}.{name}", state, text))
+    return rows

@@ -796,6 +796,12 @@ class Tensor:
     def tensor(self) -> Tensor:
         return self
 
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        return self  # copied plain classes hold the same tensors
+
     def copy(self) -> Tensor:
         from trnsim import nl
 
