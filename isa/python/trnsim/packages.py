@@ -71,7 +71,7 @@ def unknown(package: str, known: list[str]) -> Callable[[str], Any]:
 
 def supported() -> list[tuple[str, str, str]]:
     """(name, "supported" or why it is refused, what it does) of all that the packages show."""
-    from trnsim import annotations, collectives, compiler, nisa_old, nl
+    from trnsim import collectives, compiler, kernel_types, nisa_old, nl
 
     rows = []
     for prefix, module, listed in (
@@ -79,7 +79,7 @@ def supported() -> list[tuple[str, str, str]]:
         ("nisa", nisa_old, ISA_OLD),
         ("ncoll", collectives, collectives.__all__),
         ("ncc", compiler, compiler.__all__),
-        ("nt", annotations, annotations.__all__),
+        ("nt", kernel_types, kernel_types.__all__),
     ):
         for name in sorted(listed):
             text = (getattr(getattr(module, name), "__doc__", "") or "").strip().split("\n")[0]

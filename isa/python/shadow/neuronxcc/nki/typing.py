@@ -1,3 +1,3 @@
 """`neuronxcc.nki.typing`."""
 
-from trnsim.annotations import *  # noqa: F401,F403
+from trnsim.kernel_types import *  # noqa: F401,F403
