@@ -4,6 +4,9 @@ add_custom_target(tidy
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
   USES_TERMINAL VERBATIM)
 add_dependencies(tidy trn_version_header)
+if(TARGET trn_perfetto)  # its header is generated
+  add_dependencies(tidy trn_perfetto)
+endif()
 
 if(TRN_LINT_TESTS)
   add_test(NAME lint.format COMMAND scripts/lint.sh --format-only

@@ -7,13 +7,13 @@ packages=(
   g++ cmake ninja-build pkg-config ccache git time
   # libraries
   libsystemc-dev libboost-dev libboost-iostreams-dev libyaml-cpp-dev nlohmann-json3-dev
-  libfmt-dev libcli11-dev
+  libfmt-dev libcli11-dev libprotobuf-dev protobuf-compiler
   # tests and benchmarks
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
   # fuzzing, format and static checks
   clang-16 libclang-rt-16-dev llvm-16 clang-format-16 clang-tidy-16
   # scripts
-  python3 python3-jsonschema python3-yaml python3-numpy black
+  python3 python3-jsonschema python3-protobuf python3-yaml python3-numpy black
 )
 
 usage() {

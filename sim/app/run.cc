@@ -21,6 +21,7 @@
 #include "sim/machine/prices.h"
 #include "sim/machine/run_core.h"
 #include "sim/report/instruction_table.h"
+#include "sim/report/timeline.h"
 #include "trn_version.h"
 
 namespace trn::app {
@@ -137,17 +138,32 @@ class Runner {
  public:
   Runner(const Job& job, const RunOptions& options) : job_(job), options_(options) {}
 
-  sim::CoreResult nominal() {
+  sim::CoreResult nominal(std::vector<std::string>& warnings) {
     Observers observers;
     std::unique_ptr<sim::InstructionTable> table;
     if (!options_.instructions.empty()) {
       table = std::make_unique<sim::InstructionTable>(options_.instructions, job_.code.info());
       observers.add(table.get());
     }
+    std::unique_ptr<sim::Timeline> timeline;
+    if (!options_.timeline.empty()) {
+      timeline = std::make_unique<sim::Timeline>(options_.timeline, options_.timeline_options,
+                                                 job_.code.info(), job_.machine.config);
+      observers.add(timeline.get());
+    }
     observers.add(job_.observer);
     observers.add(&stalls_);
     sim::CoreResult result = one(job_.machine.config, observers);
     if (table) table->close();
+    if (timeline) {
+      timeline->close();
+      if (timeline->dropped() > 0) {
+        warnings.push_back(
+            fmt::format("the timeline lacks {} of {} events: --timeline-events sets how many there "
+                        "may be, --window takes a part of the run",
+                        timeline->dropped(), timeline->kept() + timeline->dropped()));
+      }
+    }
     return result;
   }
 
@@ -285,13 +301,14 @@ RunOutcome execute(const Job& job, const RunOptions& options, Clock::time_point 
   check_runnable(job.code, job.path, job.machine);
   BackgroundHash hash(job.path);
   Runner runner(job, options);
-  const sim::CoreResult result = runner.nominal();
+  std::vector<std::string> warnings = job.machine.warnings;
+  const sim::CoreResult result = runner.nominal(warnings);
   sim::ReportInput input{.config = job.machine.config,
                          .trace = job.code.info(),
                          .core = result,
                          .stalls = runner.stalls().rows(job.code.info(), result.core),
                          .cost = std::move(cost),
-                         .warnings = job.machine.warnings};
+                         .warnings = std::move(warnings)};
   input.range = runner.range(result, input.warnings);
   input.replay = finish(result);
   input.simulator = {std::string(kVersion), std::string(kCommit), calibration_id(job.machine)};

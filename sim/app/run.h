@@ -11,6 +11,7 @@
 #include "sim/core/time.h"
 #include "sim/machine/machine_load.h"
 #include "sim/report/report.h"
+#include "sim/report/timeline.h"
 
 namespace trn::app {
 
@@ -28,7 +29,9 @@ struct RunOptions {
   std::vector<Override> overrides{};
   std::optional<std::string> price_plan{};
   std::optional<double> usd_per_hour{};
-  std::filesystem::path instructions{};             ///< CSV of every instruction; empty: none
+  std::filesystem::path instructions{};  ///< CSV of every instruction; empty: none
+  std::filesystem::path timeline{};      ///< for Perfetto; empty: none
+  sim::TimelineOptions timeline_options{};
   bool reverse_construction = false;                ///< for the test that nothing depends on it
   std::function<void(const Progress&)> progress{};  ///< called now and then; may be empty
 };

@@ -33,6 +33,7 @@ std::string version_text();
 struct MachineOptions {
   app::RunOptions run{};
   std::vector<std::string> sets{};
+  std::string window{};  ///< as given; empty: all
   bool dump_config = false;
   std::string format = "text";
   std::filesystem::path output{};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "isa/base/error.h"
+#include "isa/base/units.h"
 #include "sim/app/machine_lookup.h"
 #include "sim/cli/commands.h"
 #include "sim/report/json_text.h"
@@ -40,6 +41,29 @@ class ProgressLine {
   bool shown_ = false;
 };
 
+/// One end of a window; without a unit it is in ns.
+sim::Time window_end(std::string_view text) {
+  for (const std::string_view unit : {"ns", ""}) {
+    const Parsed<double> value = parse_quantity(text, unit);
+    constexpr double kMost = 9e12;  // ns: 64 bits of fs hold 2.5 hours
+    if (value && *value.value >= 0 && *value.value <= kMost) return sim::from_ns(*value.value);
+    if (value) break;
+  }
+  throw InputError("--window",
+                   fmt::format("expected a time from the launch such as 20us, got '{}'", text));
+}
+
+/// `10us:20us`; an end that is left out is the run's.
+void set_window(std::string_view text, sim::TimelineOptions& options) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos)
+    throw InputError("--window", fmt::format("expected A:B such as 10us:20us, got '{}'", text));
+  if (colon > 0) options.from = window_end(text.substr(0, colon));
+  if (colon + 1 < text.size()) options.to = window_end(text.substr(colon + 1));
+  if (options.to <= options.from)
+    throw InputError("--window", fmt::format("expected an end after the start, got '{}'", text));
+}
+
 }  // namespace
 
 void add_machine_options(CLI::App& command, MachineOptions& options) {
@@ -63,6 +87,21 @@ void add_machine_options(CLI::App& command, MachineOptions& options) {
       .add_option("--instructions", options.run.instructions,
                   "writes every simulated instruction, one row each")
       ->type_name("FILE.csv");
+  auto* timeline = command
+                       .add_option("--timeline", options.run.timeline,
+                                   "writes the run as a timeline for ui.perfetto.dev")
+                       ->type_name("FILE.pftrace");
+  command
+      .add_option("--window", options.window,
+                  "the part of the run that the timeline shows, as 10us:20us; ns without a unit")
+      ->type_name("A:B")
+      ->needs(timeline);
+  command
+      .add_option("--timeline-events", options.run.timeline_options.events,
+                  "how many events the timeline may have; the others are counted")
+      ->type_name("N")
+      ->capture_default_str()
+      ->needs(timeline);
   auto* price =
       command.add_option("--price", options.run.price_plan, "capacity_block, on_demand, spot ...")
           ->type_name("PLAN");
@@ -82,6 +121,7 @@ void add_machine_options(CLI::App& command, MachineOptions& options) {
 app::RunOptions run_options(const MachineOptions& options) {
   if (!options.output.empty()) app::check_writable(options.output);
   app::RunOptions run = options.run;
+  if (!options.window.empty()) set_window(options.window, run.timeline_options);
   for (const std::string& set : options.sets) run.overrides.push_back(parse_override(set));
   if (options.progress || (!options.quiet && isatty(STDERR_FILENO) == 1)) {
     run.progress = [line = std::make_shared<ProgressLine>()](const app::Progress& progress) {

@@ -7,6 +7,9 @@
 
 namespace trn::sim {
 
+struct Registers;
+struct Uop;
+
 /// Why an engine did not start an instruction although it had none running.
 enum class StallReason : std::uint8_t {
   None,
@@ -27,6 +30,15 @@ enum class StallReason : std::uint8_t {
 };
 inline constexpr std::size_t kStallReasons = 15;
 
+/// The write to a semaphore that ended an instruction's wait.
+struct Release {
+  enum class Writer : std::uint8_t { None, Engine, Dma };
+  Writer writer = Writer::None;              ///< None: it did not have to wait
+  isa::Engine engine = isa::Engine::Tensor;  ///< of the instruction that wrote, or triggered
+  std::uint64_t number = 0;                  ///< its sequence there, or its transfer
+  Time at = 0;                               ///< when it was written
+};
+
 /// One executed instruction.
 struct InstructionRecord {
   isa::Engine engine = isa::Engine::Tensor;
@@ -38,6 +50,10 @@ struct InstructionRecord {
   Time end = 0;                            ///< its result is visible: the profiler's duration ends
   StallReason reason = StallReason::None;  ///< of the gap before `start`
   Time stall = 0;                          ///< length of that gap
+  Release release{};                       ///< of its wait
+  const Uop* uop = nullptr;                ///< valid during the call, as the next two are
+  const std::int64_t* shift = nullptr;     ///< by which registers move each of uop's footprints
+  const Registers* registers = nullptr;    ///< of one that the sequencer executes, else null
 };
 
 /// One packet that a DMA engine moved.
@@ -52,6 +68,8 @@ struct PacketRecord {
   isa::DescriptorMode mode = isa::DescriptorMode::HardwareDge;
   Time start = 0;
   Time end = 0;
+  double hbm_read_bytes = 0;  ///< in HBM; `bytes` are those of the wider side, if it casts
+  double hbm_write_bytes = 0;
 };
 
 /// One DMA instruction from trigger to completion.
@@ -63,7 +81,8 @@ struct TransferRecord {
   Time trigger = 0;
   Time first_packet = 0;
   Time last_packet = 0;
-  Time complete = 0;  ///< the semaphore has its full value
+  Time complete = 0;           ///< the semaphore has its full value
+  std::uint64_t sequence = 0;  ///< how many instructions the engine executed before the trigger
 };
 
 /// A change of the Tensor engine's clock. Source: docs/sources.md#profiles-ham.

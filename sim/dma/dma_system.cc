@@ -155,6 +155,10 @@ void DmaSystem::on_packet(Transfer& transfer, const PacketRecord& packet) {
   if (observer_ != nullptr) {
     PacketRecord record = packet;
     record.end = end;
+    const DmaPlan& plan = transfer.plan;
+    const double share = packet.bytes / (static_cast<double>(plan.elements) * plan.element_bytes);
+    if (packet.read_hbm) record.hbm_read_bytes = share * static_cast<double>(plan.src_bytes);
+    if (packet.write_hbm) record.hbm_write_bytes = share * static_cast<double>(plan.dst_bytes);
     observer_->on_packet(record);
   }
 }
@@ -197,7 +201,7 @@ void DmaSystem::finish(Transfer& transfer) {
     observer_->on_transfer({transfer.number, transfer.engine, transfer.index,
                             std::max(transfer.plan.src_bytes, transfer.plan.dst_bytes),
                             transfer.trigger, transfer.first_packet, transfer.last_packet,
-                            transfer.complete});
+                            transfer.complete, transfer.sequence});
   if (Transfer* behind = transfer.behind; behind != nullptr) {
     const bool late = transfer.last_packet > behind->nominal_start;
     const HardwareDgeConfig& dge =

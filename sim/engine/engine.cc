@@ -172,7 +172,7 @@ void Engine::advance_sequencer(Time to) {
 
 Engine::Readiness Engine::wait_for(const Uop& uop) {
   if (uop.wait_semaphore == isa::kNoSemaphore)
-    return {sequencer_time_, StallReason::None, sequencer_path_};
+    return {sequencer_time_, StallReason::None, sequencer_path_, {}};
   if (!waiting_)
     wait_ = {uop.wait_semaphore,
              uop.wait_condition,
@@ -189,10 +189,13 @@ Engine::Readiness Engine::wait_for(const Uop& uop) {
   }
   if (waiting_) context_.semaphores.forget(wait_, sequencer_wake_);
   waiting_ = false;
-  if (satisfied.by == nullptr) return {satisfied.at, StallReason::None, sequencer_path_};
+  if (satisfied.by == nullptr) return {satisfied.at, StallReason::None, sequencer_path_, {}};
   CriticalPath caused = satisfied.by->path;
   caused.add(Resource::Semaphore, satisfied.at - satisfied.by->at);
-  return {satisfied.at, waiting_on(satisfied.by->source), caused};
+  const Release release{
+      satisfied.by->source == kDmaSource ? Release::Writer::Dma : Release::Writer::Engine,
+      satisfied.by->engine, satisfied.by->order, satisfied.by->at};
+  return {satisfied.at, waiting_on(satisfied.by->source), caused, release};
 }
 
 void Engine::dispatch(const Uop& uop, Block& block, const Readiness& ready) {
@@ -203,7 +206,7 @@ void Engine::dispatch(const Uop& uop, Block& block, const Readiness& ready) {
   queued.uop = &uop;
   queued.block = &block;
   queued.sequence = executed_++;
-  queued.ready = {sequencer_time_, ready.reason, sequencer_path_};
+  queued.ready = {sequencer_time_, ready.reason, sequencer_path_, ready.release};
   if (uop.moves) {
     for (std::size_t i = 0; i < uop.footprint_count; ++i) {
       const isa::Affine* address = uop.footprints[i].address;
@@ -240,7 +243,7 @@ void Engine::control(const Uop& uop, const Readiness& ready) {
     next = sequencer_time_ + uop.cost.issue;
     refilling_ = uop.semaphore;
   }
-  account(uop, sequence, ready.at, sequencer_time_, end, ready.reason, sequencer_path_);
+  account({uop, sequence, ready, sequencer_time_, end, ready.reason}, sequencer_path_);
   CriticalPath path = sequencer_path_;
   path.add(resource_, end - sequencer_time_);
   update(uop, sequence, end, path);
@@ -323,7 +326,7 @@ bool Engine::run_engine() {
       path.add(resource_, start - engine_path_at_);
     }
     const Execution execution = execute(uop, start, waited);
-    account(uop, head.sequence, ready.at, start, execution.end, reason, path);
+    account({uop, head.sequence, ready, start, execution.end, reason, head.shift.data()}, path);
     engine_path_ = path;
     engine_path_at_ = start;
     const Time updated = uop.update_at_read ? execution.read : execution.end;
@@ -410,8 +413,11 @@ void Engine::update(const Uop& uop, std::uint64_t sequence, Time at, const Criti
   context_.semaphores.post(uop.update_semaphore, write);
 }
 
-void Engine::account(const Uop& uop, std::uint64_t sequence, Time ready, Time start, Time end,
-                     StallReason reason, const CriticalPath& path_to_start) {
+void Engine::account(const Executed& done, const CriticalPath& path_to_start) {
+  const Uop& uop = done.uop;
+  const Time start = done.start;
+  const Time end = done.end;
+  StallReason reason = done.reason;
   ++stats_.instructions;
   if (!in_sequencer(uop.kind)) ++stats_.data_instructions;
   stats_.instruction_time += end - start;
@@ -445,8 +451,10 @@ void Engine::account(const Uop& uop, std::uint64_t sequence, Time ready, Time st
     last_path_.add(resource_, end - start);
   }
   if (context_.observer != nullptr)
-    context_.observer->on_instruction({id_, uop.index, sequence, uop.instr, ready, start, end,
-                                       stall > 0 ? reason : StallReason::None, stall});
+    context_.observer->on_instruction({id_, uop.index, done.sequence, uop.instr, done.ready.at,
+                                       start, end, stall > 0 ? reason : StallReason::None, stall,
+                                       done.ready.release, &uop, done.shift,
+                                       done.shift == nullptr ? &registers_ : nullptr});
 }
 
 EngineStats Engine::stats(Time length) const {

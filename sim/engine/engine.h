@@ -109,6 +109,7 @@ class Engine : public sc_core::sc_module {
     Time at = kNever;
     StallReason reason = StallReason::None;
     CriticalPath path{};
+    Release release{};
   };
   static constexpr std::uint64_t kNotAnnounced = ~std::uint64_t{0};
   /// An instruction in the engine's queue.
@@ -144,8 +145,17 @@ class Engine : public sc_core::sc_module {
   [[nodiscard]] SemaphoreWrite semaphore_write(std::uint64_t index, std::uint64_t sequence, Time at,
                                                const CriticalPath& path) const;
   void update(const Uop& uop, std::uint64_t sequence, Time at, const CriticalPath& path);
-  void account(const Uop& uop, std::uint64_t sequence, Time ready, Time start, Time end,
-               StallReason reason, const CriticalPath& path_to_start);
+  /// What the account needs to know of an executed instruction.
+  struct Executed {
+    const Uop& uop;
+    std::uint64_t sequence = 0;
+    const Readiness& ready;
+    Time start = 0;
+    Time end = 0;
+    StallReason reason = StallReason::None;
+    const std::int64_t* shift = nullptr;  // of its footprints
+  };
+  void account(const Executed& done, const CriticalPath& path_to_start);
   void advance_sequencer(Time to);
 
   const isa::Engine id_;
