@@ -35,15 +35,28 @@ def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sizes)
 
 
+_kinds: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+
+
 class Index:
     """base + sum(steps[a] * i[a]) over axes of the sizes `shape`."""
 
-    __slots__ = ("shape", "base", "steps")
+    __slots__ = ("shape", "base", "steps", "kind")
 
-    def __init__(self, shape: tuple[int, ...], base: int, steps: tuple[int, ...]) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], base: int, steps: tuple[int, ...], kind: int | None = None
+    ) -> None:
         self.shape = shape
         self.base = base
         self.steps = steps
+        self.kind = kind
+
+    def numbered(self) -> int:
+        """A number for the shape and steps, which decide how an access is made."""
+        kind = self.kind
+        if kind is None:
+            kind = self.kind = _kinds.setdefault((self.shape, self.steps), len(_kinds))
+        return kind
 
     @property
     def ndim(self) -> int:
@@ -99,11 +112,13 @@ class Index:
                 at += 1
         shape.extend(self.shape[at:])
         steps.extend(self.steps[at:])
-        return Index(tuple(shape), base, tuple(steps))
+        made = Index(tuple(shape), base, tuple(steps))
+        made.numbered()
+        return made
 
     def _plus(self, other: Any, sign: int) -> "Index":
         if isinstance(other, (int, np.integer)):
-            return Index(self.shape, self.base + sign * int(other), self.steps)
+            return Index(self.shape, self.base + sign * int(other), self.steps, self.kind)
         if type(other) is not Index:
             return NotImplemented
         if self.shape == other.shape:
@@ -429,6 +444,7 @@ class _MakeMgrid:
             shape[axis] = len(numbers)
             steps[axis] = numbers.step if len(numbers) > 1 else 0
             indices.append(Index(tuple(shape), numbers.start, tuple(steps)))
+            indices[-1].numbered()
         return Mgrid(indices) if isinstance(key, tuple) else indices[0][...]
 
 

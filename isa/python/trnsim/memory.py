@@ -251,6 +251,7 @@ def _placed(sizes: list[int], partition: int, dtype: DType, where: Allocator, na
             )
         table[block] = made[address]
     tensor = Tensor.__new__(Tensor)
+    tensor._origin = None
     tensor._memory = where.memory
     tensor._view = None
     tensor._dtype = dtype

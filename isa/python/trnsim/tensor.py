@@ -249,7 +249,7 @@ class Tiles(Late):
 class Tensor:
     """A tensor or a part of one: a shape and a type over storage in HBM, SBUF or PSUM."""
 
-    __slots__ = ("_view", "_dtype", "_shape", "_late", "_memory", "__weakref__")
+    __slots__ = ("_view", "_dtype", "_shape", "_late", "_memory", "_origin", "__weakref__")
     __array_ufunc__ = None  # NumPy's operators leave tiles to ours
 
     _view: Any
@@ -257,6 +257,7 @@ class Tensor:
     _shape: tuple[int, ...] | None
     _late: Late | None
     _memory: str | None
+    _origin: Any  # the tensor and the key that an index expression was used with
 
     def __init__(self, view: View, dtype: DType | None = None, memory: str | None = None) -> None:
         self._view = view
@@ -264,6 +265,11 @@ class Tensor:
         self._shape = None
         self._late = None
         self._memory = memory
+        self._origin = None
+
+    def _came_from(self, parent: Tensor, key: Any) -> bool:
+        origin = self._origin
+        return origin is not None and origin[0] is parent and origin[1] is key
 
     # What it is.
 
@@ -421,23 +427,25 @@ class Tensor:
     def _indexed(self, keys: tuple[Any, ...]) -> Tensor:
         """An index with something in it that is neither an int nor a slice."""
         partition = -1 if self.memory == "hbm" else self._raw().partition_dim
-        signature: list[Any] = [partition, self.shape]
+        shape = self.shape
+        signature: list[Any] = [partition]
         for k in keys:
             if type(k) is Index:
-                signature.append(k.shape)
-                signature.append(k.steps)
+                kind = k.kind
+                signature.append(k.numbered() if kind is None else kind)
             elif isinstance(k, int):
-                signature.append(0)
+                signature.append(-1)
             else:
                 return self._indexed_slowly(keys)
-        key = tuple(signature)
+        key = (shape, *signature)
         plan = _plans.get(key)
         if plan is None:
-            plan = _plans[key] = _plan(partition, self.shape, keys)
-        if plan is False:
-            return self._indexed_slowly(keys)
-        made = plan(self, keys)
-        return self._indexed_slowly(keys) if made is None else made
+            plan = _plans[key] = _plan(partition, shape, keys)
+        made = plan(self, keys) if plan else None
+        if made is None:
+            made = self._indexed_slowly(keys)
+        made._origin = (self, keys)
+        return made
 
     def _indexed_slowly(self, keys: tuple[Any, ...]) -> Tensor:
         plain = []
@@ -812,6 +820,8 @@ class Tensor:
     def __setitem__(self, key: Any, value: Any) -> None:
         if _is_whole(key, -1):
             assign(self, value)
+        elif type(value) is Tensor and value._came_from(self, key):
+            return  # `t[i, j] += ...` gives back what it was given
         else:
             assign(self[key], value)
 
@@ -973,6 +983,7 @@ def _blank() -> Tensor:
     """A tensor whose attributes are set one by one."""
     made = Tensor.__new__(Tensor)
     made._memory = None
+    made._origin = None
     return made
 
 
