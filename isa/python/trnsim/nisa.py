@@ -149,7 +149,7 @@ def nc_matmul(
         m,
         accumulate=accumulate,
         transpose=bool(is_transpose),
-        one_zero=bool(is_stationary_onezero),
+        one_zero=bool(is_stationary_onezero or is_moving_onezero),
         double_row=double,
         tile=pe_tile(call, tile_position, tile_size) if tile_size or tile_position else None,
     )

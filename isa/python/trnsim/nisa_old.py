@@ -140,7 +140,7 @@ def nc_matmul(
             moving_view,
             accumulate=accumulate,
             transpose=bool(is_transpose),
-            one_zero=bool(is_stationary_onezero),
+            one_zero=bool(is_stationary_onezero or is_moving_onezero),
             double_row=double,
             tile=place,
         )
