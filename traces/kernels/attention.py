@@ -61,9 +61,8 @@ def scores_of(q_tiles, k_tiles, row, chunk):
     return psum
 
 
-def weighted_values(weights, v_rows):
-    """weights[128, seq] @ v in PSUM: the weights are transposed block by block."""
-    weights_T = transposed(weights)
+def weighted_values(weights_T, v_rows):
+    """weights[128, seq] @ v in PSUM, the weights given as blocks that `transposed` made."""
     psum = nl.ndarray((TILE, TILE), dtype=nl.float32, buffer=nl.psum)
     for i in range(v_rows.shape[1]):
         nisa.nc_matmul(dst=psum, stationary=weights_T[:, i, :], moving=v_rows[:, i, :])
@@ -140,8 +139,9 @@ def fused(q, k, v):
         sums = exponentials(scores, weights, negative_max)
         inverse = nl.ndarray((TILE, group), dtype=nl.float32, buffer=nl.sbuf)
         nisa.reciprocal(dst=inverse, data=sums)
+        weights_T = [transposed(weights[r]) for r in range(group)]
         for r in range(group):
-            psum = weighted_values(weights[r], v_rows)
+            psum = weighted_values(weights_T[r], v_rows)
             nisa.tensor_scalar(
                 dst=results[:, first + r, :],
                 data=psum,
@@ -208,7 +208,7 @@ def unfused(q, k, v):
         rows = nl.ndarray((TILE, pair, seq), dtype=nl.float32, buffer=nl.sbuf)
         nisa.dma_copy(dst=rows, src=part(first))
         for r in range(pair):
-            psum = weighted_values(rows[:, r, :], v_rows)
+            psum = weighted_values(transposed(rows[:, r, :]), v_rows)
             nisa.tensor_copy(dst=results[:, first + r, :], src=psum)
     nisa.dma_copy(dst=row_view(out, tiles), src=results)
     return out
