@@ -72,12 +72,19 @@ std::uint8_t psum_banks(const Uop& uop, const PsumConfig& psum) {
     const Footprint& footprint = uop.footprints[i];
     if (footprint.memory != isa::Memory::Psum) continue;
     if (footprint.address != nullptr) return 0xff;  // any
-    const auto size = static_cast<std::int64_t>(psum.bank_size);
-    for (std::int64_t bank = std::max<std::int64_t>(0, footprint.low / size);
-         bank < std::min<std::int64_t>(psum.banks, (footprint.high + size - 1) / size); ++bank)
-      mask = static_cast<std::uint8_t>(mask | 1U << static_cast<unsigned>(bank));
+    const std::uint8_t own = banks_of(footprint.low, footprint.high,
+                                      static_cast<std::int64_t>(psum.bank_size), psum.banks);
+    mask = static_cast<std::uint8_t>(mask | own);
   }
   return mask;
+}
+
+/// LOOP and END_LOOP that only say how a trace is written. One that waits or updates is executed.
+/// Source: docs/adr/0001-trace-format.md.
+bool is_repeat(const isa::Instr& instr) {
+  return (std::holds_alternative<isa::Loop>(instr.op) ||
+          std::holds_alternative<isa::EndLoop>(instr.op)) &&
+         !instr.sync.wait.present() && !instr.sync.update.present();
 }
 
 /// In bf16 equivalents: fp32 four times (two passes of two cycles a column), fp8 half.
@@ -142,6 +149,10 @@ void Lowering::lower(const isa::Instr& instr, isa::Engine engine, std::uint64_t 
     out.kind = UopKind::Dma;
     plans.push_back(std::make_unique<DmaPlan>(plan_dma(instr.op, chip_.dma)));
     out.plan = plans.back().get();
+    return;
+  }
+  if (is_repeat(instr)) {
+    out.kind = UopKind::Repeat;
     return;
   }
   const Known& cost = known_cost(cost_class, engine, features_of(instr.op));

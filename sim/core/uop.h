@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -11,6 +12,7 @@ namespace trn::sim {
 struct DmaPlan;
 
 enum class UopKind : std::uint8_t {
+  Repeat,       ///< LOOP and END_LOOP: how a trace is written, nothing that is executed
   Control,      ///< the sequencer executes it
   Dma,          ///< the sequencer triggers it
   Compute,      ///< the engine's pipeline executes it
@@ -30,6 +32,16 @@ struct Footprint {
   std::uint8_t first_partition = 0;
   std::uint8_t partitions = 0;
 };
+
+/// A mask of the PSUM banks in which bytes [low, high) of a partition lie.
+constexpr std::uint8_t banks_of(std::int64_t low, std::int64_t high, std::int64_t bank_bytes,
+                                std::int64_t banks) {
+  std::uint8_t mask = 0;
+  for (std::int64_t bank = std::max<std::int64_t>(0, low / bank_bytes);
+       bank < std::min(banks, (high + bank_bytes - 1) / bank_bytes); ++bank)
+    mask = static_cast<std::uint8_t>(mask | 1U << static_cast<unsigned>(bank));
+  return mask;
+}
 
 /// Durations of an instruction in an engine's pipeline.
 struct PipelineCost {
@@ -51,7 +63,7 @@ struct Uop {
   std::uint64_t index = 0;  ///< in its stream
   UopKind kind = UopKind::Control;
   std::uint8_t footprint_count = 0;
-  std::uint8_t psum_banks = 0;                 ///< mask, of constant addresses
+  std::uint8_t psum_banks = 0;                 ///< mask; of addresses that move, all
   std::uint8_t function_set = kNoFunctionSet;  ///< that an ACTIVATE needs
   bool moves = false;                          ///< an address depends on registers
   bool shared = false;      ///< it meets other engines in PSUM or on the shared bus

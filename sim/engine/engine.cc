@@ -12,6 +12,9 @@ namespace {
 
 /// Instructions handed over ahead of time in one go; more would only grow the semaphores' logs.
 constexpr std::uint64_t kBurst = 32;
+/// LOOPs and END_LOOPs one after the other without an instruction between, before it is a mistake:
+/// time does not pass in them, so that no time limit ends them.
+constexpr std::uint64_t kEmptyRepeats = 1'000'000;
 /// Results that may still be on their way when a reader comes; more are always semaphore-ordered.
 constexpr std::size_t kPendingWrites = 8;
 
@@ -127,7 +130,7 @@ void Engine::step() {
 bool Engine::run_sequencer() {
   const Time now = Simulation::now();
   bool progress = false;
-  for (std::uint64_t burst = 0; pc_ < source_.size(); ++burst) {
+  for (std::uint64_t burst = 0; find_instruction(); ++burst) {
     if (sequencer_time_ > context_.time_limit)
       throw InputError(describe(pc_), fmt::format("still running after {:.3f} s of simulated time",
                                                   to_ns(sequencer_time_) * 1e-9));
@@ -162,6 +165,20 @@ bool Engine::run_sequencer() {
     progress = true;
   }
   return progress;
+}
+
+/// Goes through LOOPs and END_LOOPs, which take no time, to an instruction; false at the end.
+bool Engine::find_instruction() {
+  for (std::uint64_t repeats = 0; pc_ < source_.size(); ++repeats) {
+    const Uop& uop = InstructionSource::uop(source_.block(pc_), pc_);
+    if (uop.kind != UopKind::Repeat) return true;
+    if (repeats == kEmptyRepeats)
+      throw InputError(describe(pc_),
+                       "expected loops to have instructions, found none to run in "
+                       "the last million iterations");
+    execute_control(*uop.instr);
+  }
+  return false;
 }
 
 void Engine::advance_sequencer(Time to) {
@@ -214,6 +231,7 @@ void Engine::dispatch(const Uop& uop, Block& block, const Readiness& ready) {
     }
     check_bounds(uop, queued);
   }
+  queued.psum_banks = uop.moves ? psum_banks(uop, queued) : uop.psum_banks;
   ++block.pins;
   queue_.push_back(queued);
   ++dispatched_;
@@ -310,7 +328,7 @@ bool Engine::run_engine() {
       }
       if (head.announced == kNotAnnounced) {
         head.announced = sc_core::sc_delta_count();
-        context_.shared.announce(id_, uop.psum_banks, start, start + uop.cost.occupancy);
+        context_.shared.announce(id_, head.psum_banks, start, start + uop.cost.occupancy);
         if (asks_) {
           engine_wake_.soon();
           break;
@@ -377,6 +395,20 @@ void Engine::note_accesses(const Queued& queued, Time end) {
     writes_.push_back({access.memory, access.first_partition, access.partitions,
                        access.low + queued.shift[i], high, end});
   }
+}
+
+std::uint8_t Engine::psum_banks(const Uop& uop, const Queued& queued) const {
+  std::uint8_t mask = 0;
+  const auto bank_bytes = static_cast<std::int64_t>(context_.psum_bank_bytes);
+  const auto banks = static_cast<std::int64_t>(context_.psum_partition_bytes) / bank_bytes;
+  for (std::size_t i = 0; i < uop.footprint_count; ++i) {
+    const Footprint& access = uop.footprints[i];
+    if (access.memory != isa::Memory::Psum) continue;
+    const std::uint8_t own =
+        banks_of(access.low + queued.shift[i], access.high + queued.shift[i], bank_bytes, banks);
+    mask = static_cast<std::uint8_t>(mask | own);
+  }
+  return mask;
 }
 
 void Engine::check_bounds(const Uop& uop, const Queued& queued) {

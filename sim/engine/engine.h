@@ -58,6 +58,7 @@ struct EngineContext {
   Time time_limit = kNever;      ///< a program that runs longer is an error
   std::uint64_t sbuf_partition_bytes = 0;
   std::uint64_t psum_partition_bytes = 0;
+  std::uint64_t psum_bank_bytes = 0;
 };
 
 /// One engine with its sequencer. The sequencer takes the instructions in order: it waits for the
@@ -120,6 +121,7 @@ class Engine : public sc_core::sc_module {
     Readiness ready{};  // its dispatch
     std::array<std::int64_t, Uop::kMaxFootprints> shift{};
     std::uint64_t announced = kNotAnnounced;  // in this delta cycle
+    std::uint8_t psum_banks = 0;              // mask
   };
   /// A recent write that a reader may have to wait for.
   struct Pending {
@@ -133,6 +135,7 @@ class Engine : public sc_core::sc_module {
 
   void step();
   bool run_sequencer();
+  bool find_instruction();
   bool run_engine();
   void control(const Uop& uop, const Readiness& ready);
   void dispatch(const Uop& uop, Block& block, const Readiness& ready);
@@ -141,6 +144,7 @@ class Engine : public sc_core::sc_module {
   [[nodiscard]] Time start_of(std::uint64_t number) const;
   [[nodiscard]] Time hazard(const Queued& queued, Time start);
   void note_accesses(const Queued& queued, Time end);
+  [[nodiscard]] std::uint8_t psum_banks(const Uop& uop, const Queued& queued) const;
   void check_bounds(const Uop& uop, const Queued& queued);
   [[nodiscard]] SemaphoreWrite semaphore_write(std::uint64_t index, std::uint64_t sequence, Time at,
                                                const CriticalPath& path) const;

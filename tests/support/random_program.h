@@ -78,7 +78,7 @@ class RandomProgramMaker {
     builder_.loop(1, constant(count));
     for (std::uint32_t i = 0; i < body; ++i) builder_.add(operation(engine));
     builder_.end_loop();
-    program_.instructions += 1 + static_cast<std::uint64_t>(count) * (body + 1);
+    program_.instructions += static_cast<std::uint64_t>(count) * body;
   }
 
   void add_dma(isa::Engine engine) {
