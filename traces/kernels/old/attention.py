@@ -68,20 +68,21 @@ def fused(q, k, v):
                 )
         inverse = nisa.reciprocal(nisa.tensor_reduce(nl.add, sums, axis=[2]))
 
+        turned = nl.ndarray((group, chunks, nl.par_dim(TILE), CHUNK), nl.float32, buffer=nl.sbuf)
         for r in nl.affine_range(group):
-            turned = nl.ndarray((chunks, nl.par_dim(TILE), CHUNK), nl.float32, buffer=nl.sbuf)
             for c in nl.affine_range(chunks):
                 psum = nl.ndarray((nl.par_dim(TILE), CHUNK), dtype=nl.float32, buffer=nl.psum)
                 for i in nl.affine_range(BLOCKS):
                     psum[:, nl.ds(i * TILE, TILE)] = nisa.nc_transpose(
                         weights[r, :, nl.ds(c * CHUNK + i * TILE, TILE)]
                     )
-                turned[c] = nl.copy(psum)
+                turned[r, c] = nl.copy(psum)
+        for r in nl.affine_range(group):
             values = nl.zeros((nl.par_dim(TILE), d), dtype=nl.float32, buffer=nl.psum)
             for c in nl.affine_range(chunks):
                 for i in nl.affine_range(BLOCKS):
                     block = nl.ds(i * TILE, TILE)
-                    values += nisa.nc_matmul(turned[c, :, block], v_rows[c, :, block])
+                    values += nisa.nc_matmul(turned[r, c, :, block], v_rows[c, :, block])
             results[:, first * group + r, :] = nisa.tensor_scalar(
                 values, op0=nl.multiply, operand0=inverse[:, nl.ds(r, 1)]
             )
