@@ -18,6 +18,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.patches import Patch, PathPatch  # noqa: E402
 from matplotlib.path import Path as Curve  # noqa: E402
+from matplotlib.patheffects import withStroke  # noqa: E402
 
 from read_timeline import Slice, Thread, Timeline, read  # noqa: E402
 
@@ -71,6 +72,8 @@ def draw_engine(axes: Axes, thread: Thread, at: float, span: float) -> set[str]:
                 va="center",
                 fontsize=6.5,
                 color="#607d8b",
+                path_effects=[withStroke(linewidth=2, foreground=STALL)],
+                zorder=3,
             )
     by_class: dict[str, list[tuple[float, float]]] = {}
     for piece in thread.slices:
@@ -138,10 +141,35 @@ def draw_throughput(axes: Axes, timeline: Timeline, end: float) -> None:
             linewidth=0,
             label=label,
         )
+    finish_counter(axes, "HBM\nGB/s")
+
+
+def draw_use(axes: Axes, timeline: Timeline, end: float) -> None:
+    for name, color, label in (
+        ("SbufUsage.avg_util_percent", "#546e7a", "SBUF"),
+        ("PsumUsage.avg_util_percent", "#c2185b", "PSUM"),
+    ):
+        samples = timeline.counters[name].samples
+        times = [us(at) for at, _ in samples] + [end]
+        values = [value for _, value in samples] + [0.0]
+        axes.step(times, values, where="post", color=color, linewidth=1.2, label=label)
+    axes.legend(
+        loc="upper right",
+        ncols=2,
+        frameon=False,
+        fontsize=7,
+        handlelength=1.2,
+        borderpad=0,
+    )
+    finish_counter(axes, "in use\n%")
+
+
+def finish_counter(axes: Axes, label: str) -> None:
     axes.set_ylim(bottom=0)
-    axes.set_ylabel("HBM\nGB/s", rotation=0, ha="right", va="center", fontsize=9)
+    axes.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)
+    axes.locator_params(axis="y", nbins=3)
 
 
 def draw(timeline: Timeline, title: str, flows: bool, out: Path) -> None:
@@ -154,11 +182,11 @@ def draw(timeline: Timeline, title: str, flows: bool, out: Path) -> None:
     rows |= {name: top - DMA_HEIGHT * i for i, name in enumerate(movers)}
     lowest = min(rows.values())
 
-    figure, (axes, rate) = plt.subplots(
-        2,
+    figure, (axes, rate, use) = plt.subplots(
+        3,
         1,
-        figsize=(11, 1.6 + 0.62 * (1 - lowest)),
-        height_ratios=[1 - lowest, 1.1],
+        figsize=(11, 2.3 + 0.62 * (1 - lowest)),
+        height_ratios=[1 - lowest, 1.0, 0.8],
         sharex=True,
         constrained_layout=True,
     )
@@ -198,11 +226,14 @@ def draw(timeline: Timeline, title: str, flows: bool, out: Path) -> None:
     ]
     axes.set_title(title, loc="left", fontsize=11, color=INK)
     draw_throughput(rate, timeline, end)
-    rate.set_xlabel("us from the launch", fontsize=9)
-    rate.legend(
+    draw_use(use, timeline, end)
+    use.set_xlabel("us from the launch", fontsize=9)
+    figure.align_ylabels([rate, use])
+    use.add_artist(use.get_legend())
+    use.legend(
         handles=handles,
         loc="upper center",
-        bbox_to_anchor=(0.46, -0.62),
+        bbox_to_anchor=(0.46, -0.75),
         ncols=len(handles),
         frameon=False,
         fontsize=8,

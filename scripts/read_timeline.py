@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -78,6 +79,7 @@ class Timeline:
     flows: dict[int, tuple[Slice, Slice]] = field(default_factory=dict)
 
 
+@cache
 def messages() -> ModuleType:
     """Python classes of the format, made by protoc."""
     with tempfile.TemporaryDirectory() as folder:

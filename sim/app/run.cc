@@ -159,8 +159,7 @@ class Runner {
       timeline->close();
       if (timeline->dropped() > 0) {
         warnings.push_back(
-            fmt::format("the timeline lacks {} of {} events: --timeline-events sets how many there "
-                        "may be, --window takes a part of the run",
+            fmt::format("the timeline lacks {} of {} events: see --timeline-events and --window",
                         timeline->dropped(), timeline->kept() + timeline->dropped()));
       }
     }

@@ -26,7 +26,7 @@ struct TimelineOptions {
 /// Writes a run as a timeline for Perfetto: a thread an engine with its instructions and stalls, a
 /// thread a DMA engine with what it moved, flows along the semaphores that released something, and
 /// counters. docs/how-to/timeline.md says what each means. An event is an instruction, a stall, a
-/// transfer, a stretch of it on a DMA engine, or a change of the clock; each takes 50 to 200 bytes
+/// transfer, a stretch of it on a DMA engine, or a change of the clock; each takes about 200 bytes
 /// until close(), and its texts are in the file already.
 class Timeline final : public Observer {
  public:

@@ -153,6 +153,7 @@ def check_window(checker: Checker, trace: str, full: Timeline, length: float) ->
     _, part = checker.run(trace, f"--window={low}ns:{high / 1000}us")
     assert part.about["window_from_ns"] == low and part.about["window_to_ns"] == high
     assert len(part.flows) <= len(full.flows)
+    assert checker.run(trace, "--window=0:")[1] == full
     for name, thread in full.threads.items():
         for category in ("instruction", "stall", "dma"):
             outer = thread.outer(category)
