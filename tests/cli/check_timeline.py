@@ -3,11 +3,12 @@
 
 Each is parsed with protobuf's own parser. Its slices must nest, its flows have both ends, and its
 sums be the report's: what each engine was active and stalled, what DMA moved and for how long.
-Usage: check_timeline.py TRN_SIM
+Usage: check_timeline.py TRN_SIM [TRACE ...], with further traces as text or binary.
 """
 
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -201,9 +202,13 @@ def main() -> None:
             ROOT.glob("tests/golden/*/program.trn")
         )
         assert len(programs) >= 7
-        trace = str(Path(name, "trace.bin"))
+        programs += [Path(more).resolve() for more in sys.argv[2:]]
         for program in programs:
-            assert checker.call("asm", str(program), "-o", trace).returncode == 0
+            trace = str(Path(name, "trace.bin"))
+            if program.suffix == ".trn":
+                assert checker.call("asm", str(program), "-o", trace).returncode == 0
+            else:
+                trace = str(program)
             report, timeline = checker.run(trace)
             assert timeline.about["dropped_events"] == 0
             assert list(timeline.threads)[:5] == [
@@ -224,7 +229,7 @@ def main() -> None:
             check_window(checker, trace, timeline, report["device_time_ns"])
             check_bound(checker, trace, timeline)
             print(
-                f"{program.relative_to(ROOT)}: {timeline.about['events']} events, "
+                f"{os.path.relpath(program, ROOT)}: {timeline.about['events']} events, "
                 f"{len(timeline.flows)} flows, {len(first)} bytes"
             )
         check_refusals(checker, trace)
