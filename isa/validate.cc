@@ -71,11 +71,16 @@ bool good_dims(const Access& access) {
 }  // namespace
 
 void Findings::add(std::string_view path, std::string_view message) {
-  if (!full()) errors_.emplace_back(Place{.file = file_}, path, message);
+  if (!full()) found_.push_back({std::string(path), std::string(message)});
 }
 
 void Findings::throw_if_any() const {
-  if (!errors_.empty()) throw InputError(errors_);
+  if (found_.empty()) return;
+  std::vector<InputError> errors;
+  for (const Finding& finding : found_) {
+    errors.emplace_back(Place{.file = file_}, finding.path, finding.message);
+  }
+  throw InputError(errors);
 }
 
 StreamValidator::StreamValidator(const TraceInfo& info, const ValidateLimits& limits,

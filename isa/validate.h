@@ -29,16 +29,23 @@ class Findings {
 
   /// path: `program 0 Tensor #12 MATMUL.dst`.
   void add(std::string_view path, std::string_view message);
-  [[nodiscard]] bool full() const { return errors_.size() >= kMost; }
-  [[nodiscard]] bool empty() const { return errors_.empty(); }
+  [[nodiscard]] bool full() const { return found_.size() >= kMost; }
+  [[nodiscard]] bool empty() const { return found_.empty(); }
   /// Throws one InputError with all that was found, if any.
   void throw_if_any() const;
+
+  struct Finding {
+    std::string path;
+    std::string message;
+  };
+  /// What was found first; not empty().
+  [[nodiscard]] const Finding& first() const { return found_.front(); }
 
   static constexpr std::size_t kMost = 20;
 
  private:
   std::string file_;
-  std::vector<InputError> errors_;
+  std::vector<Finding> found_{};
 };
 
 /// Checks the instructions of one stream as they come: the limits of each operand, the rules that

@@ -8,6 +8,8 @@ packages=(
   # libraries
   libsystemc-dev libboost-dev libboost-iostreams-dev libyaml-cpp-dev nlohmann-json3-dev
   libfmt-dev libcli11-dev libprotobuf-dev protobuf-compiler
+  # the Python face
+  pybind11-dev python3-dev
   # tests and benchmarks
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
   # fuzzing, format and static checks

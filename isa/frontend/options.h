@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+
+#include "isa/base/describe.h"
+
+namespace trn::isa::frontend {
+
+/// What the builder decides for a kernel, each choice imitating AWS's compiler as far as it can be
+/// seen from outside. Reasons and sources: docs/concepts/scheduling.md.
+struct Options {
+  std::uint32_t sbuf_partition_bytes = 212984;
+  std::uint32_t psum_partition_bytes = 16384;
+  std::uint32_t psum_bank_bytes = 2048;
+  std::uint32_t prefetch_tiles = 16;
+  std::uint32_t dma_lookahead = 64;
+  std::uint32_t store_slack_ns = 4000;
+  bool inputs_by_software = true;
+  bool waits_at_weights = true;
+  bool relaxed_ordering = true;
+  bool tables_ahead = true;
+  bool spill = true;
+  bool roll = true;
+  std::uint32_t semaphore_max = 65535;
+
+  static constexpr auto fields() {
+    return std::tuple{
+        Field{"sbuf_partition_bytes", &Options::sbuf_partition_bytes, "bytes",
+              "of a partition of SBUF that a kernel may use"},
+        Field{"psum_partition_bytes", &Options::psum_partition_bytes, "bytes",
+              "of a partition of PSUM"},
+        Field{"psum_bank_bytes", &Options::psum_bank_bytes, "bytes", "of a PSUM bank"},
+        Field{"prefetch_tiles", &Options::prefetch_tiles, "",
+              "places beyond those in use that tiles of one line rotate through, in SBUF"},
+        Field{"dma_lookahead", &Options::dma_lookahead, "",
+              "instructions that a DMA trigger whose data is ready may overtake; 0: none"},
+        Field{"store_slack_ns", &Options::store_slack_ns, "ns",
+              "a store is triggered so much later than its data is expected"},
+        Field{"inputs_by_software", &Options::inputs_by_software, "",
+              "kernel arguments go through GpSimd's software descriptors"},
+        Field{"waits_at_weights", &Options::waits_at_weights, "",
+              "a matmul waits for all its operands before its weights are loaded"},
+        Field{"relaxed_ordering", &Options::relaxed_ordering, "",
+              "each engine begins with SET_ORDERING_MODE relaxed"},
+        Field{"tables_ahead", &Options::tables_ahead, "",
+              "activation tables are loaded as soon as the last use of the one before is over"},
+        Field{"spill", &Options::spill, "", "what does not fit into SBUF goes to HBM and back"},
+        Field{"roll", &Options::roll, "", "iterations that are alike become loops"},
+        Field{"semaphore_max", &Options::semaphore_max, "", "largest value of a semaphore"}};
+  }
+};
+
+}  // namespace trn::isa::frontend

@@ -1,0 +1,552 @@
+#include "isa/frontend/place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <deque>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "isa/base/check.h"
+#include "isa/base/error.h"
+#include "isa/frontend/memory_operands.h"
+
+namespace trn::isa::frontend {
+namespace {
+
+constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
+constexpr std::int64_t kTileAlignment = 64;  // bytes within a partition
+
+std::int64_t align(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
+
+/// Nodes from the first to the last use of a tensor.
+struct Lifetime {
+  std::uint32_t first = kNever;
+  std::uint32_t last = 0;
+  [[nodiscard]] bool used() const { return first != kNever; }
+  [[nodiscard]] bool overlaps(const Lifetime& other) const {
+    return first <= other.last && other.first <= last;
+  }
+};
+
+std::vector<Lifetime> lifetimes(const Builder& builder) {
+  std::vector<Lifetime> result(builder.storages().size());
+  const std::vector<Node>& nodes = builder.nodes();
+  for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+    for_each_memory_operand(nodes[n].op, [&](std::string_view /*name*/, const auto& operand) {
+      Lifetime& life = result[index(storage_of(address_of(operand).base))];
+      life.first = std::min(life.first, n);
+      life.last = n;
+    });
+  }
+  return result;
+}
+
+/// A stretch of bytes that is taken for a time.
+struct Block {
+  Lifetime life{};
+  std::int64_t bytes = 0;
+  std::int64_t alignment = kTileAlignment;
+  std::int64_t address = 0;
+};
+
+/// The lowest address where a block fits between those that live with it; none when it would pass
+/// `limit`.
+std::optional<std::int64_t> lowest_fit(const Block& block, std::vector<const Block*>& neighbours,
+                                       std::int64_t limit) {
+  std::sort(neighbours.begin(), neighbours.end(),
+            [](const Block* a, const Block* b) { return a->address < b->address; });
+  std::int64_t at = 0;
+  for (const Block* other : neighbours) {
+    if (at + block.bytes <= other->address) break;
+    at = std::max(at, align(other->address + other->bytes, block.alignment));
+  }
+  if (at + block.bytes > limit) return std::nullopt;
+  return at;
+}
+
+/// Tiles made on one line, of one size.
+struct Ring {
+  std::vector<std::uint32_t> tiles{};  ///< by first use
+  std::int64_t slot_bytes = 0;
+  std::uint32_t most_live = 0;
+  std::uint32_t slots = 0;
+  Block block{};
+};
+
+class MemoryPlacer {
+ public:
+  MemoryPlacer(const Builder& builder, const std::vector<Lifetime>& lives, Memory memory,
+               std::int64_t limit)
+      : builder_(builder), lives_(lives), memory_(memory), limit_(limit) {
+    for (std::uint32_t s = 0; s < builder.storages().size(); ++s) {
+      const Storage& storage = builder.storages()[s];
+      if (storage.memory != memory || !lives[s].used()) continue;
+      if (storage.fixed) {
+        fixed_.push_back({lives[s], storage.bytes, 1, *storage.fixed});
+      } else {
+        tiles_.push_back(s);
+      }
+    }
+    std::sort(tiles_.begin(), tiles_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::pair(lives[a].first, a) < std::pair(lives[b].first, b);
+    });
+  }
+
+  /// Places all by rings with up to `prefetch` places beyond what must be; false when it does not
+  /// fit. share: rings that do not live together may have the same bytes, which makes the later one
+  /// wait for the earlier one's last use.
+  bool place_rings(std::uint32_t prefetch, bool share, std::vector<std::int64_t>& address,
+                   std::int64_t& peak) const {
+    std::vector<Ring> rings = make_rings(prefetch);
+    std::vector<Ring*> order;
+    for (Ring& ring : rings) order.push_back(&ring);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Ring* a, const Ring* b) { return a->block.bytes > b->block.bytes; });
+    std::vector<const Block*> placed;
+    for (const Block& block : fixed_) placed.push_back(&block);
+    for (Ring* ring : order) {
+      std::vector<const Block*> neighbours;
+      for (const Block* other : placed) {
+        if (!share || other->life.overlaps(ring->block.life)) neighbours.push_back(other);
+      }
+      const auto at = lowest_fit(ring->block, neighbours, limit_);
+      if (!at) return false;
+      ring->block.address = *at;
+      placed.push_back(&ring->block);
+    }
+    peak = 0;
+    for (const Block* block : placed) peak = std::max(peak, block->address + block->bytes);
+    for (const Ring& ring : rings) assign_slots(ring, address);
+    return true;
+  }
+
+  /// Gives each tile of PSUM whole banks: those that have been free for longest, as the compiler
+  /// does in the profiles. False when the banks do not suffice.
+  bool place_banks(std::vector<std::int64_t>& address, std::int64_t& peak) const {
+    const auto banks = static_cast<std::size_t>(limit_ / bank());
+    std::vector<std::uint32_t> free_from(banks, 0);  // node after the last use, 0: never used
+    peak = 0;
+    for (const std::uint32_t tile : tiles_) {
+      const auto count =
+          static_cast<std::size_t>((builder_.storages()[tile].bytes + bank() - 1) / bank());
+      std::optional<std::size_t> best;
+      std::uint32_t best_free = 0;
+      for (std::size_t first = 0; first + count <= banks; ++first) {
+        const std::uint32_t latest =
+            *std::max_element(free_from.begin() + static_cast<long>(first),
+                              free_from.begin() + static_cast<long>(first + count));
+        if (latest > lives_[tile].first || clashes(first, count, tile)) continue;
+        if (!best || latest < best_free) {
+          best = first;
+          best_free = latest;
+        }
+      }
+      if (!best) return false;
+      std::fill_n(free_from.begin() + static_cast<long>(*best), count, lives_[tile].last + 1);
+      address[tile] = static_cast<std::int64_t>(*best) * bank();
+      peak = std::max(peak, address[tile] + static_cast<std::int64_t>(count) * bank());
+    }
+    for (const Block& block : fixed_) peak = std::max(peak, block.address + block.bytes);
+    return true;
+  }
+
+  [[nodiscard]] const std::vector<Block>& fixed() const { return fixed_; }
+  [[nodiscard]] const std::vector<std::uint32_t>& tiles() const { return tiles_; }
+
+ private:
+  std::vector<Ring> make_rings(std::uint32_t prefetch) const {
+    std::map<std::pair<std::uint32_t, std::int64_t>, std::size_t> by_line;
+    std::vector<Ring> rings;
+    for (const std::uint32_t tile : tiles_) {
+      const Storage& storage = builder_.storages()[tile];
+      const std::int64_t bytes = slot_bytes(storage.bytes);
+      const auto [at, added] = by_line.emplace(std::pair(storage.location, bytes), rings.size());
+      if (added) rings.push_back({.slot_bytes = bytes});
+      rings[at->second].tiles.push_back(tile);
+    }
+    for (Ring& ring : rings) {
+      ring.most_live = most_live(ring);
+      const auto count = static_cast<std::uint32_t>(ring.tiles.size());
+      std::uint32_t wanted =
+          prefetch == 0 ? ring.most_live : std::max(2 * ring.most_live, prefetch);
+      // A few large tiles are not worth a quarter of the memory.
+      while (wanted > 2 * ring.most_live && wanted * ring.slot_bytes > limit_ / 4) wanted /= 2;
+      ring.slots = std::min(count, std::max(wanted, ring.most_live));
+      ring.block.bytes = ring.slots * ring.slot_bytes;
+      ring.block.alignment = memory_ == Memory::Psum ? ring.slot_bytes : kTileAlignment;
+      if (memory_ == Memory::Psum && ring.slot_bytes > bank()) ring.block.alignment = bank();
+      for (const std::uint32_t tile : ring.tiles) {
+        ring.block.life.first = std::min(ring.block.life.first, lives_[tile].first);
+        ring.block.life.last = std::max(ring.block.life.last, lives_[tile].last);
+      }
+    }
+    return rings;
+  }
+
+  /// Whether an explicit placement lies in these banks while the tile lives.
+  [[nodiscard]] bool clashes(std::size_t first, std::size_t count, std::uint32_t tile) const {
+    const std::int64_t begin = static_cast<std::int64_t>(first) * bank();
+    const std::int64_t end = begin + static_cast<std::int64_t>(count) * bank();
+    return std::any_of(fixed_.begin(), fixed_.end(), [&](const Block& block) {
+      return block.life.overlaps(lives_[tile]) && block.address < end &&
+             begin < block.address + block.bytes;
+    });
+  }
+
+  [[nodiscard]] std::int64_t bank() const { return builder_.options().psum_bank_bytes; }
+
+  [[nodiscard]] std::int64_t slot_bytes(std::int64_t bytes) const {
+    if (memory_ != Memory::Psum) return align(bytes, kTileAlignment);
+    if (bytes > bank()) return align(bytes, bank());
+    return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
+  }
+
+  std::uint32_t most_live(const Ring& ring) const {
+    std::vector<std::uint32_t> ends;  // a heap, earliest first
+    std::uint32_t most = 0;
+    for (const std::uint32_t tile : ring.tiles) {
+      while (!ends.empty() && ends.front() < lives_[tile].first) {
+        std::pop_heap(ends.begin(), ends.end(), std::greater<>{});
+        ends.pop_back();
+      }
+      ends.push_back(lives_[tile].last);
+      std::push_heap(ends.begin(), ends.end(), std::greater<>{});
+      most = std::max(most, static_cast<std::uint32_t>(ends.size()));
+    }
+    return most;
+  }
+
+  /// Each tile takes the place that has been free for longest.
+  void assign_slots(const Ring& ring, std::vector<std::int64_t>& address) const {
+    std::deque<std::uint32_t> free;
+    for (std::uint32_t slot = 0; slot < ring.slots; ++slot) free.push_back(slot);
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> live;  // end, slot; a heap
+    for (const std::uint32_t tile : ring.tiles) {
+      while (!live.empty() && live.front().first < lives_[tile].first) {
+        std::pop_heap(live.begin(), live.end(), std::greater<>{});
+        free.push_back(live.back().second);
+        live.pop_back();
+      }
+      TRN_CHECK(!free.empty(), "a ring of {} places is too small", ring.slots);
+      const std::uint32_t slot = free.front();
+      free.pop_front();
+      address[tile] = ring.block.address + slot * ring.slot_bytes;
+      live.emplace_back(lives_[tile].last, slot);
+      std::push_heap(live.begin(), live.end(), std::greater<>{});
+    }
+  }
+
+  const Builder& builder_;
+  const std::vector<Lifetime>& lives_;
+  Memory memory_;
+  std::int64_t limit_;
+  std::vector<Block> fixed_{};
+  std::vector<std::uint32_t> tiles_{};
+};
+
+[[noreturn]] void refuse(const Builder& builder, Memory memory, std::int64_t limit,
+                         std::vector<std::uint32_t> live, std::uint32_t location,
+                         std::string_view hint) {
+  std::sort(live.begin(), live.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const auto key = [&](std::uint32_t s) { return std::pair(-builder.storages()[s].bytes, s); };
+    return key(a) < key(b);
+  });
+  std::int64_t total = 0;
+  std::string text;
+  constexpr std::size_t kShown = 8;
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    const Storage& storage = builder.storages()[live[i]];
+    total += storage.bytes;
+    if (i >= kShown) continue;
+    const SourceLocation& at = builder.locations()[storage.location];
+    text += fmt::format("\n  {} {}[{}], {} bytes per partition, {}:{}",
+                        storage.name.empty() ? "tile" : storage.name, name_of(storage.dtype),
+                        fmt::join(storage.shape, ","), storage.bytes, at.file, at.line);
+  }
+  if (live.size() > kShown) text += fmt::format("\n  and {} more", live.size() - kShown);
+  const SourceLocation& at = builder.locations()[location];
+  throw CapacityError(fmt::format(
+      "{}:{}: {} is full: {} bytes per partition are live at once, the limit is {}{}:{}", at.file,
+      at.line, name_of(memory), total, limit, hint, text));
+}
+
+/// The tiles alive when most bytes are.
+std::vector<std::uint32_t> fullest(const Builder& builder, const std::vector<Lifetime>& lives,
+                                   const std::vector<std::uint32_t>& tiles, std::uint32_t& node) {
+  std::map<std::uint32_t, std::int64_t> change;
+  for (const std::uint32_t tile : tiles) {
+    change[lives[tile].first] += builder.storages()[tile].bytes;
+    change[lives[tile].last + 1] -= builder.storages()[tile].bytes;
+  }
+  std::int64_t now = 0;
+  std::int64_t most = -1;
+  for (const auto& [at, bytes] : change) {
+    now += bytes;
+    if (now > most) {
+      most = now;
+      node = at;
+    }
+  }
+  std::vector<std::uint32_t> live;
+  for (const std::uint32_t tile : tiles) {
+    if (lives[tile].first <= node && node <= lives[tile].last) live.push_back(tile);
+  }
+  return live;
+}
+
+/// Shares SBUF by lifetime, tile by tile in program order, and spills what has to wait longest.
+class Spiller {
+ public:
+  Spiller(Builder& builder, const std::vector<Block>& fixed, std::int64_t limit)
+      : builder_(builder), limit_(limit) {
+    for (const Block& block : fixed) taken_[block.address] = block.address + block.bytes;
+    // Explicit placements hold their bytes throughout: rare, and never wrong.
+    for (auto it = taken_.begin(); it != taken_.end();) {
+      const auto next = std::next(it);
+      if (next != taken_.end() && next->first <= it->second) {
+        it->second = std::max(it->second, next->second);
+        taken_.erase(next);
+      } else {
+        ++it;
+      }
+    }
+  }
+
+  void run(Placement& placement) {
+    find_uses();
+    std::vector<Node> old = std::move(builder_.nodes());
+    nodes_.reserve(old.size());
+    for (now_ = 0; now_ < old.size(); ++now_) {
+      Node node = std::move(old[now_]);
+      std::vector<std::uint32_t> wanted;
+      for_each_memory_operand(node.op, [&](std::string_view name, const auto& operand) {
+        const std::uint32_t s = index(storage_of(address_of(operand).base));
+        if (!is_mine(s)) return;
+        wanted.push_back(s);
+        if (is_result(name)) tile(s).dirty = true;
+      });
+      pinned_ = wanted;
+      for (const std::uint32_t s : wanted) {
+        if (!tile(s).resident) bring_in(s, node.location);
+      }
+      for_each_memory_operand(node.op, [&](std::string_view /*name*/, auto& operand) {
+        Affine& address = address_of(operand);
+        const std::uint32_t s = index(storage_of(address.base));
+        if (is_mine(s)) {
+          address.base = symbolic(static_cast<StorageId>(tile(s).current), bytes_in(address.base));
+        }
+      });
+      nodes_.push_back(std::move(node));
+      for (const std::uint32_t s : wanted) {
+        Tile& it = tile(s);
+        while (it.next < it.uses.size() && it.uses[it.next] <= now_) ++it.next;
+        if (it.next == it.uses.size() && it.resident) free(s);
+      }
+    }
+    builder_.nodes() = std::move(nodes_);
+    placement.address = std::move(address_);
+    placement.address.resize(builder_.storages().size(), 0);
+    for (auto& [s, spill] : spills_) placement.spills.push_back(spill);
+    placement.sbuf_peak_bytes = peak_;
+  }
+
+ private:
+  struct Tile {
+    std::vector<std::uint32_t> uses{};
+    std::size_t next = 0;
+    bool resident = false;
+    bool dirty = false;                   ///< HBM does not have what the tile has
+    bool saved = false;                   ///< HBM has had it once
+    std::uint32_t current = 0;            ///< storage that stands for it since its last reload
+    std::optional<std::uint32_t> home{};  ///< storage in HBM
+  };
+
+  bool is_mine(std::uint32_t s) const { return s < tiles_.size() && !tiles_[s].uses.empty(); }
+  Tile& tile(std::uint32_t s) { return tiles_[s]; }
+
+  void find_uses() {
+    const auto& storages = builder_.storages();
+    tiles_.resize(storages.size());
+    for (std::uint32_t n = 0; n < builder_.nodes().size(); ++n) {
+      for_each_memory_operand(builder_.nodes()[n].op,
+                              [&](std::string_view /*name*/, const auto& operand) {
+                                const std::uint32_t s = index(storage_of(address_of(operand).base));
+                                if (storages[s].memory != Memory::Sbuf || storages[s].fixed) return;
+                                if (tiles_[s].uses.empty() || tiles_[s].uses.back() != n)
+                                  tiles_[s].uses.push_back(n);
+                              });
+    }
+    for (std::uint32_t s = 0; s < tiles_.size(); ++s) tiles_[s].current = s;
+    address_.resize(storages.size(), 0);
+  }
+
+  std::optional<std::int64_t> gap(std::int64_t bytes) const {
+    std::int64_t at = 0;
+    for (const auto& [begin, end] : taken_) {
+      if (at + bytes <= begin) return at;
+      at = std::max(at, align(end, kTileAlignment));
+    }
+    return at + bytes <= limit_ ? std::optional(at) : std::nullopt;
+  }
+
+  void bring_in(std::uint32_t s, std::uint32_t location) {
+    const std::int64_t bytes = align(builder_.storages()[s].bytes, kTileAlignment);
+    std::optional<std::int64_t> at;
+    while (!(at = gap(bytes))) evict(location);
+    Tile& it = tile(s);
+    if (it.saved) {
+      const Storage copy = builder_.storages()[s];
+      it.current = static_cast<std::uint32_t>(builder_.storages().size());
+      builder_.storages().push_back(copy);
+      address_.push_back(0);
+      move(s, false);
+      ++spills_[s].reloads;
+      it.dirty = false;
+    }
+    it.resident = true;
+    resident_.insert(s);
+    address_[it.current] = *at;
+    taken_[*at] = *at + bytes;
+    peak_ = std::max(peak_, *at + bytes);
+  }
+
+  void evict(std::uint32_t location) {
+    std::optional<std::uint32_t> victim;
+    std::uint32_t furthest = 0;
+    std::vector<std::uint32_t> live;
+    for (const std::uint32_t s : resident_) {
+      const Tile& it = tiles_[s];
+      live.push_back(s);
+      if (std::find(pinned_.begin(), pinned_.end(), s) != pinned_.end()) continue;
+      const std::uint32_t next = it.uses[it.next];
+      if (!victim || next > furthest) {
+        victim = s;
+        furthest = next;
+      }
+    }
+    if (!victim || !builder_.options().spill) {
+      refuse(builder_, Memory::Sbuf, limit_, live, location,
+             victim ? ", and spilling is off" : ", and all of it is in use by one instruction");
+    }
+    Tile& it = tile(*victim);
+    if (it.dirty || !it.saved) {
+      move(*victim, true);
+      it.saved = true;
+      it.dirty = false;
+      Spill& spill = spills_[*victim];
+      ++spill.saves;
+    }
+    free(*victim);
+  }
+
+  void free(std::uint32_t s) {
+    Tile& it = tile(s);
+    it.resident = false;
+    resident_.erase(s);
+    taken_.erase(address_[it.current]);
+  }
+
+  /// Adds the transfer between a tile and its place in HBM.
+  void move(std::uint32_t s, bool save) {
+    Tile& it = tile(s);
+    const Storage storage = builder_.storages()[s];
+    if (!it.home) {
+      Storage home = storage;
+      home.memory = Memory::Hbm;
+      home.kind = TensorKind::Internal;
+      home.name = "spill_" + (storage.name.empty() ? std::to_string(s) : storage.name);
+      home.bytes = storage.bytes * storage.partitions;
+      it.home = static_cast<std::uint32_t>(builder_.storages().size());
+      builder_.storages().push_back(home);
+      address_.push_back(0);
+      spills_[s] = {home.name, storage.location, home.bytes, 0, 0};
+    }
+    DmaSide on_chip;
+    on_chip.memory = Memory::Sbuf;
+    on_chip.dtype = Dtype::Uint8;
+    on_chip.element_bytes = static_cast<std::uint32_t>(storage.bytes);
+    on_chip.dims = 1;
+    on_chip.pattern[0] = {kSbufPartitionStride, static_cast<std::uint32_t>(storage.partitions)};
+    on_chip.address = symbolic(static_cast<StorageId>(it.current), 0);
+    DmaSide home = on_chip;
+    home.memory = Memory::Hbm;
+    home.pattern[0].stride_bytes = storage.bytes;
+    home.address = symbolic(static_cast<StorageId>(*it.home), 0);
+    DmaDirect2d op;
+    op.src = save ? on_chip : home;
+    op.dst = save ? home : on_chip;
+    op.mode = DescriptorMode::HardwareDge;
+    nodes_.push_back(
+        {.op = op, .engine = save ? Engine::Scalar : Engine::Sync, .location = storage.location});
+  }
+
+  Builder& builder_;
+  std::int64_t limit_;
+  std::vector<Node> nodes_{};
+  std::uint32_t now_ = 0;
+  std::vector<Tile> tiles_{};
+  std::set<std::uint32_t> resident_{};
+  std::vector<std::uint32_t> pinned_{};
+  std::vector<std::int64_t> address_{};
+  std::map<std::int64_t, std::int64_t> taken_{};  ///< begin, end
+  std::map<std::uint32_t, Spill> spills_{};
+  std::int64_t peak_ = 0;
+};
+
+}  // namespace
+
+Placement place(Builder& builder) {
+  const Options& options = builder.options();
+  Placement placement;
+  placement.address.resize(builder.storages().size(), 0);
+  for (std::size_t s = 0; s < builder.storages().size(); ++s) {
+    if (builder.storages()[s].fixed) placement.address[s] = *builder.storages()[s].fixed;
+  }
+  {
+    const std::vector<Lifetime> lives = lifetimes(builder);
+    MemoryPlacer psum(builder, lives, Memory::Psum, options.psum_partition_bytes);
+    bool fits = psum.place_banks(placement.address, placement.psum_peak_bytes);
+    if (!fits) {  // several small tiles to a bank
+      fits = psum.place_rings(0, true, placement.address, placement.psum_peak_bytes);
+    }
+    if (!fits) {
+      std::uint32_t node = 0;
+      std::vector<std::uint32_t> live = fullest(builder, lives, psum.tiles(), node);
+      refuse(builder, Memory::Psum, options.psum_partition_bytes, std::move(live),
+             node < builder.nodes().size() ? builder.nodes()[node].location : 0, "");
+    }
+  }
+  const std::vector<Lifetime> lives = lifetimes(builder);
+  MemoryPlacer sbuf(builder, lives, Memory::Sbuf, options.sbuf_partition_bytes);
+  for (std::uint32_t more = options.prefetch_tiles;; more /= 2) {
+    placement.prefetch = more;
+    for (const bool share : {false, true}) {
+      if (sbuf.place_rings(more, share, placement.address, placement.sbuf_peak_bytes)) {
+        return placement;
+      }
+    }
+    if (more == 0) break;
+  }
+  std::uint32_t node = 0;
+  std::vector<std::uint32_t> live = fullest(builder, lives, sbuf.tiles(), node);
+  std::int64_t bytes = 0;
+  for (const std::uint32_t s : live) bytes += align(builder.storages()[s].bytes, kTileAlignment);
+  if (!options.spill && bytes > options.sbuf_partition_bytes) {
+    refuse(builder, Memory::Sbuf, options.sbuf_partition_bytes, std::move(live),
+           node < builder.nodes().size() ? builder.nodes()[node].location : 0,
+           ", and spilling is off");
+  }
+  const std::vector<std::int64_t> psum = placement.address;
+  Spiller(builder, sbuf.fixed(), options.sbuf_partition_bytes).run(placement);
+  for (std::size_t s = 0; s < psum.size(); ++s) {
+    const Storage& storage = builder.storages()[s];
+    if (storage.memory == Memory::Psum || storage.fixed) placement.address[s] = psum[s];
+  }
+  return placement;
+}
+
+}  // namespace trn::isa::frontend
