@@ -98,18 +98,23 @@ Satisfied Semaphores::evaluate(const SemaphoreWait& wait) const {
   std::int64_t value = state.value;
   Time seen_from = 0;  // when the waiter begins to see `value`
   const SemaphoreWrite* by = nullptr;
+  Time met = 0;
+  bool held = holds(wait.condition, value, wait.value);
   for (const SemaphoreWrite& write : state.log) {
     const Time seen_until = std::max(
         seen_from,
         write.at + hand_over_[write.source][wait.engine][static_cast<std::size_t>(wait.kind)]);
-    if (holds(wait.condition, value, wait.value) && seen_until > wait.since) break;
+    if (held && seen_until > wait.since) break;
     value = applied(value, write);
     seen_from = seen_until;
     by = &write;
+    const bool holds_now = holds(wait.condition, value, wait.value);
+    if (holds_now && !held) met = seen_from;
+    held = holds_now;
   }
-  if (!holds(wait.condition, value, wait.value)) return {};
-  if (seen_from <= wait.since) return {wait.since, nullptr};
-  return {seen_from, by};
+  if (!held) return {};
+  if (seen_from <= wait.since) return {wait.since, nullptr, met};
+  return {seen_from, by, met};
 }
 
 void Semaphores::remember(const SemaphoreWait& wait, WakeUp& wake) {

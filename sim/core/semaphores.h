@@ -53,6 +53,7 @@ struct SemaphoreWait {
 struct Satisfied {
   Time at = kNever;                    ///< kNever: not by the writes known so far
   const SemaphoreWrite* by = nullptr;  ///< null: the condition held from before the wait
+  Time met = 0;                        ///< since when it holds, as the waiter sees it
 };
 
 /// The semaphores and events of one NeuronCore. Writes carry their time, so an engine posts the end

@@ -69,8 +69,8 @@ TriggerTiming DmaSystem::hardware_timing(const HardwareDgeConfig& dge, const Dma
   return {trigger.ready, end, end + from_ns(dge.gap_to_data), end + from_ns(dge.gap_to_control)};
 }
 
-/// GpSimd writes the descriptors of a trigger before it; those of one that waits for nothing, while
-/// the one before it is on its way.
+/// GpSimd writes the descriptors of a trigger before it; those of one that comes right behind
+/// another, while that one is on its way, as soon as what it waits for is there.
 TriggerTiming DmaSystem::software_timing(const DmaTrigger& trigger) {
   const SoftwareDgeConfig& dge = config_.software;
   Generator& generator = generators_[isa::index(trigger.engine)];
@@ -79,7 +79,7 @@ TriggerTiming DmaSystem::software_timing(const DmaTrigger& trigger) {
   Time prepare = trigger.ready + (generator.used ? 0 : from_ns(dge.first_use));
   if (generator.used) {
     const Time next = generator.prepared + from_ns(dge.interval) + elements;
-    prepare = follows && !trigger.waited ? next : std::max(prepare, next);
+    prepare = std::max(follows ? trigger.met : prepare, next);
   }
   generator.in_a_row = follows ? std::min(generator.in_a_row + 1, dge.hold_behind_most) : 0;
   generator.prepared = prepare;

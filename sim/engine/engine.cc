@@ -189,7 +189,7 @@ void Engine::advance_sequencer(Time to) {
 
 Engine::Readiness Engine::wait_for(const Uop& uop) {
   if (uop.wait_semaphore == isa::kNoSemaphore)
-    return {sequencer_time_, StallReason::None, sequencer_path_, {}};
+    return {sequencer_time_, StallReason::None, sequencer_path_, {}, 0};
   if (!waiting_)
     wait_ = {uop.wait_semaphore,
              uop.wait_condition,
@@ -206,13 +206,14 @@ Engine::Readiness Engine::wait_for(const Uop& uop) {
   }
   if (waiting_) context_.semaphores.forget(wait_, sequencer_wake_);
   waiting_ = false;
-  if (satisfied.by == nullptr) return {satisfied.at, StallReason::None, sequencer_path_, {}};
+  if (satisfied.by == nullptr)
+    return {satisfied.at, StallReason::None, sequencer_path_, {}, satisfied.met};
   CriticalPath caused = satisfied.by->path;
   caused.add(Resource::Semaphore, satisfied.at - satisfied.by->at);
   const Release release{
       satisfied.by->source == kDmaSource ? Release::Writer::Dma : Release::Writer::Engine,
       satisfied.by->engine, satisfied.by->order, satisfied.by->at};
-  return {satisfied.at, waiting_on(satisfied.by->source), caused, release};
+  return {satisfied.at, waiting_on(satisfied.by->source), caused, release, satisfied.met};
 }
 
 void Engine::dispatch(const Uop& uop, Block& block, const Readiness& ready) {
@@ -223,7 +224,7 @@ void Engine::dispatch(const Uop& uop, Block& block, const Readiness& ready) {
   queued.uop = &uop;
   queued.block = &block;
   queued.sequence = executed_++;
-  queued.ready = {sequencer_time_, ready.reason, sequencer_path_, ready.release};
+  queued.ready = {sequencer_time_, ready.reason, sequencer_path_, ready.release, 0};
   if (uop.moves) {
     for (std::size_t i = 0; i < uop.footprint_count; ++i) {
       const isa::Affine* address = uop.footprints[i].address;
@@ -249,9 +250,8 @@ void Engine::control(const Uop& uop, const Readiness& ready) {
   Time end = 0;
   Time next = 0;
   if (uop.kind == UopKind::Dma) {
-    const TriggerTiming timing =
-        context_.dma->trigger({id_, uop.index, sequence, uop.plan,
-                               uop.wait_semaphore != isa::kNoSemaphore, ready.at, ready.path});
+    const TriggerTiming timing = context_.dma->trigger(
+        {id_, uop.index, sequence, uop.plan, ready.met, ready.at, ready.path});
     advance_sequencer(timing.start);
     end = timing.end;
     next = timing.next_data;

@@ -27,7 +27,7 @@ struct DmaTrigger {
   std::uint64_t index = 0;     ///< in the engine's stream
   std::uint64_t sequence = 0;  ///< how many instructions the engine executed before
   const DmaPlan* plan = nullptr;
-  bool waited = false;  ///< it carries a wait
+  Time met = 0;         ///< when what it waits for was there; 0 when it waits for nothing
   Time ready = 0;       ///< wait satisfied, sequencer there
   CriticalPath path{};  ///< up to `ready`
 };
@@ -111,6 +111,7 @@ class Engine : public sc_core::sc_module {
     StallReason reason = StallReason::None;
     CriticalPath path{};
     Release release{};
+    Time met = 0;  ///< when the semaphore allowed it, which may be before anybody asked
   };
   static constexpr std::uint64_t kNotAnnounced = ~std::uint64_t{0};
   /// An instruction in the engine's queue.
