@@ -85,3 +85,20 @@ function(trn_add_fuzzer)
   endif()
   set_tests_properties(fuzz.${arg_NAME} PROPERTIES LABELS "unit;fuzz" TIMEOUT 300)
 endfunction()
+
+# trn_add_python_test(NAME test_cli MINIMUM 16 [TIMEOUT 300])
+# Makes a ctest entry, python.test_cli, that runs a file of the current folder with the packages of
+# the build tree, and fails when fewer than MINIMUM of its tests ran.
+function(trn_add_python_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;MINIMUM;TIMEOUT" "")
+  trn_keep_existing(source ${arg_NAME}.py)
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  add_test(NAME python.${arg_NAME}
+    COMMAND ${CMAKE_COMMAND} -DPYTHON=${PYTHON_EXECUTABLE} -DMODULE=${arg_NAME}
+            -DFOLDER=${CMAKE_CURRENT_SOURCE_DIR}
+            -DPACKAGES=${PROJECT_BINARY_DIR}/share/trn-sim/python -DMINIMUM=${arg_MINIMUM}
+            -P ${PROJECT_SOURCE_DIR}/cmake/run_python_tests.cmake)
+  set_tests_properties(python.${arg_NAME} PROPERTIES LABELS unit TIMEOUT ${arg_TIMEOUT})
+endfunction()
