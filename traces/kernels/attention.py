@@ -204,11 +204,14 @@ def unfused(q, k, v):
             nisa.dma_copy(dst=part(first + start), src=rows)
 
     results = nl.ndarray((TILE, tiles, d), dtype=q.dtype, buffer=nl.sbuf)
+    waiting = []  # a product comes after the next transposes, which wait for nothing
     for first in range(0, tiles, pair):
         rows = nl.ndarray((TILE, pair, seq), dtype=nl.float32, buffer=nl.sbuf)
         nisa.dma_copy(dst=rows, src=part(first))
-        for r in range(pair):
-            psum = weighted_values(transposed(rows[:, r, :]), v_rows)
-            nisa.tensor_copy(dst=results[:, first + r, :], src=psum)
+        waiting += [(first + r, transposed(rows[:, r, :])) for r in range(pair)]
+        while len(waiting) > (1 if first + pair < tiles else 0):
+            row, weights_T = waiting.pop(0)
+            psum = weighted_values(weights_T, v_rows)
+            nisa.tensor_copy(dst=results[:, row, :], src=psum)
     nisa.dma_copy(dst=row_view(out, tiles), src=results)
     return out
