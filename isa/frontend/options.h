@@ -14,6 +14,7 @@ struct Options {
   std::uint32_t psum_partition_bytes = 16384;
   std::uint32_t psum_bank_bytes = 2048;
   std::uint32_t prefetch_tiles = 16;
+  std::uint32_t cut_load_bytes = 2048;
   std::uint32_t dma_lookahead = 64;
   std::uint32_t store_slack_ns = 4000;
   bool inputs_by_software = true;
@@ -33,10 +34,12 @@ struct Options {
         Field{"psum_bank_bytes", &Options::psum_bank_bytes, "bytes", "of a PSUM bank"},
         Field{"prefetch_tiles", &Options::prefetch_tiles, "",
               "places beyond those in use that tiles of one line rotate through, in SBUF"},
+        Field{"cut_load_bytes", &Options::cut_load_bytes, "bytes",
+              "of a row, to which loads are cut when tiles have no second place; 0: never"},
         Field{"dma_lookahead", &Options::dma_lookahead, "",
               "instructions that a DMA trigger whose data is ready may overtake; 0: none"},
         Field{"store_slack_ns", &Options::store_slack_ns, "ns",
-              "a store is triggered so much later than its data is expected"},
+              "a store by software descriptors goes so much later than its data is expected"},
         Field{"inputs_by_software", &Options::inputs_by_software, "",
               "kernel arguments go through GpSimd's software descriptors"},
         Field{"waits_at_weights", &Options::waits_at_weights, "",

@@ -298,6 +298,36 @@ std::vector<std::uint32_t> fullest(const Builder& builder, const std::vector<Lif
   return live;
 }
 
+/// Cuts loads of long rows into pieces of `piece_bytes` of a row. A tile without a second place can
+/// then be filled anew piece by piece behind its last readers.
+void cut_loads(Builder& builder, std::uint32_t piece_bytes) {
+  std::vector<Node> cut;
+  cut.reserve(builder.nodes().size());
+  for (Node& node : builder.nodes()) {
+    const auto* load = std::get_if<DmaDirect2d>(&node.op);
+    const bool long_rows =
+        load != nullptr && load->src.memory == Memory::Hbm && load->dst.memory == Memory::Sbuf &&
+        !load->index.present() && load->src.dtype == load->dst.dtype &&
+        load->src.element_bytes == load->dst.element_bytes &&
+        load->dst.element_bytes > piece_bytes && load->dst.element_bytes % piece_bytes == 0;
+    if (!long_rows) {
+      cut.push_back(std::move(node));
+      continue;
+    }
+    for (std::uint32_t at = 0; at < load->dst.element_bytes; at += piece_bytes) {
+      Node piece = node;
+      auto& op = std::get<DmaDirect2d>(piece.op);
+      for (DmaSide* side : {&op.src, &op.dst}) {
+        side->element_bytes = piece_bytes;
+        side->address.base += at;
+      }
+      piece.fence = node.fence && at == 0;
+      cut.push_back(std::move(piece));
+    }
+  }
+  builder.nodes() = std::move(cut);
+}
+
 /// Shares SBUF by lifetime, tile by tile in program order, and spills what has to wait longest.
 class Spiller {
  public:
@@ -540,6 +570,7 @@ Placement place(Builder& builder) {
            node < builder.nodes().size() ? builder.nodes()[node].location : 0,
            ", and spilling is off");
   }
+  if (options.cut_load_bytes != 0) cut_loads(builder, options.cut_load_bytes);
   const std::vector<std::int64_t> psum = placement.address;
   Spiller(builder, sbuf.fixed(), options.sbuf_partition_bytes).run(placement);
   for (std::size_t s = 0; s < psum.size(); ++s) {

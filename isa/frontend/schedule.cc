@@ -75,11 +75,13 @@ class Scheduler {
     double key = 0;  ///< what the order goes by
   };
 
-  /// A store goes this much later than when its data should be there: held up, it would hold up the
-  /// loads behind it, and the estimate is rough.
+  /// A store by software descriptors goes this much later than when its data should be there: held
+  /// up, it would hold up the loads behind it, and the estimate is rough.
   [[nodiscard]] double slack(std::uint32_t node) const {
     const auto* copy = std::get_if<DmaDirect2d>(&nodes_[node].op);
-    return copy != nullptr && copy->dst.memory == Memory::Hbm ? slack_ns_ : 0;
+    const bool store = copy != nullptr && copy->mode == DescriptorMode::SoftwareDge &&
+                       copy->dst.memory == Memory::Hbm;
+    return store ? slack_ns_ : 0;
   }
 
   std::optional<Choice> choose(std::size_t engine) const {
