@@ -333,17 +333,9 @@ class Spiller {
  public:
   Spiller(Builder& builder, const std::vector<Block>& fixed, std::int64_t limit)
       : builder_(builder), limit_(limit) {
-    for (const Block& block : fixed) taken_[block.address] = block.address + block.bytes;
+    free_.push_back({0, limit, 0});
     // Explicit placements hold their bytes throughout: rare, and never wrong.
-    for (auto it = taken_.begin(); it != taken_.end();) {
-      const auto next = std::next(it);
-      if (next != taken_.end() && next->first <= it->second) {
-        it->second = std::max(it->second, next->second);
-        taken_.erase(next);
-      } else {
-        ++it;
-      }
-    }
+    for (const Block& block : fixed) reserve(block.address, block.address + block.bytes);
   }
 
   void run(Placement& placement) {
@@ -414,13 +406,52 @@ class Spiller {
     address_.resize(storages.size(), 0);
   }
 
+  /// Bytes that nothing holds.
+  struct Gap {
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+    std::uint32_t since = 0;  ///< node after the last use
+  };
+
+  /// Where that many bytes have been free for longest, so that filling them waits for nobody; gaps
+  /// that touch count as one, free since the last of them.
   std::optional<std::int64_t> gap(std::int64_t bytes) const {
-    std::int64_t at = 0;
-    for (const auto& [begin, end] : taken_) {
-      if (at + bytes <= begin) return at;
-      at = std::max(at, align(end, kTileAlignment));
+    std::optional<std::int64_t> best;
+    std::uint32_t best_since = 0;
+    for (std::size_t first = 0; first < free_.size(); ++first) {
+      std::uint32_t since = 0;
+      for (std::size_t last = first; last < free_.size(); ++last) {
+        if (last > first && free_[last].begin != free_[last - 1].end) break;
+        since = std::max(since, free_[last].since);
+        if (free_[last].end - free_[first].begin < bytes) continue;
+        if (!best || since < best_since) {
+          best = free_[first].begin;
+          best_since = since;
+        }
+        break;
+      }
     }
-    return at + bytes <= limit_ ? std::optional(at) : std::nullopt;
+    return best;
+  }
+
+  void reserve(std::int64_t begin, std::int64_t end) {
+    std::vector<Gap> left;
+    left.reserve(free_.size() + 1);
+    for (const Gap& gap : free_) {
+      if (gap.end <= begin || end <= gap.begin) {
+        left.push_back(gap);
+        continue;
+      }
+      if (gap.begin < begin) left.push_back({gap.begin, begin, gap.since});
+      if (end < gap.end) left.push_back({end, gap.end, gap.since});
+    }
+    free_ = std::move(left);
+  }
+
+  void give_back(std::int64_t begin, std::int64_t end) {
+    const auto after =
+        std::find_if(free_.begin(), free_.end(), [&](const Gap& gap) { return gap.begin >= end; });
+    free_.insert(after, {begin, end, now_ + 1});
   }
 
   void bring_in(std::uint32_t s, std::uint32_t location) {
@@ -440,7 +471,7 @@ class Spiller {
     it.resident = true;
     resident_.insert(s);
     address_[it.current] = *at;
-    taken_[*at] = *at + bytes;
+    reserve(*at, *at + bytes);
     peak_ = std::max(peak_, *at + bytes);
   }
 
@@ -477,7 +508,8 @@ class Spiller {
     Tile& it = tile(s);
     it.resident = false;
     resident_.erase(s);
-    taken_.erase(address_[it.current]);
+    const std::int64_t bytes = align(builder_.storages()[s].bytes, kTileAlignment);
+    give_back(address_[it.current], address_[it.current] + bytes);
   }
 
   /// Adds the transfer between a tile and its place in HBM.
@@ -522,7 +554,7 @@ class Spiller {
   std::set<std::uint32_t> resident_{};
   std::vector<std::uint32_t> pinned_{};
   std::vector<std::int64_t> address_{};
-  std::map<std::int64_t, std::int64_t> taken_{};  ///< begin, end
+  std::vector<Gap> free_{};  ///< by address
   std::map<std::uint32_t, Spill> spills_{};
   std::int64_t peak_ = 0;
 };
