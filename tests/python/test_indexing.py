@@ -112,6 +112,14 @@ class Masks(unittest.TestCase):
         self.assertEqual(self.box((i != 0) & (j < 4), (8, 8)), [(1, 8), (0, 4)])
         self.assertEqual(self.box((j % 4 == 1) & (j < 5), (8, 8)), [(0, 8), (1, 2)])
 
+    def test_masks_of_one_axis_are_given_more(self) -> None:
+        rows, columns = arange(8) < 5, (arange(6) * 2 > 3) & (arange(6) % 4 != 3)
+        both = rows[:, None] & columns[None, :]
+        wanted = rows.array()[:, None] & columns.array()[None, :]
+        self.assertTrue(np.array_equal(both.array(), wanted))
+        self.assertEqual(self.box(both, (8, 6)), [(0, 5), (2, 6)])
+        self.assertEqual(self.box(both[2:7, 1:4], (5, 3)), [(0, 3), (1, 2)])
+
     def test_a_mask_is_no_truth_value(self) -> None:
         with self.assertRaisesRegex(ValueError, "many truths"):
             bool(arange(4) < 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import importlib
 import math
 import sys
@@ -134,7 +135,7 @@ from neuronxcc.nki.language import par_dim, tile_size
 from neuronxcc.nki.language.constants import sizeinbytes
 from neuronxcc.nki._private import private_api
 from neuronxcc.nki.compiler.backends.neuron.indexing import TileIndex
-from neuronxcc.nki.isa.constants import engine
+from neuronxcc.nki.isa.constants import dma_engine, engine, matmul_perf_mode
 from neuronxcc.nki.nccl import collective_permute
 def f(a: nt.tensor, b: nt.tensor[128, 512], c: nt.mutable_tensor, d: nki.dtype | None): ...
 assert isinstance(nl.float32, nki.dtype)
@@ -209,6 +210,30 @@ class Language(unittest.TestCase):
                 getattr(nl, name)(i, i)
                 getattr(nl, name)(i, 3)
                 self.assertEqual(self.names(), ["TENSOR_TENSOR", "TENSOR_SCALAR"])
+
+    def test_one_value_per_partition_broadcasts_over_the_rest(self) -> None:
+        x = nl.ndarray((64, 128), nl.float32, buffer=nl.sbuf)
+        biases = nl.ndarray((8, 64), nl.float32, buffer=nl.shared_hbm)
+        self.assertEqual(nl.add(x, nl.load(biases[3, :])).shape, (64, 128))
+        self.assertEqual(self.names(), ["dma_copy", "TENSOR_SCALAR"])
+        self.assertEqual((nl.sum(x, axis=1, keepdims=True)[:, None] * x).shape, (64, 128))
+        self.assertEqual(self.names(), ["TENSOR_REDUCE", "TENSOR_SCALAR"])
+
+    def test_an_element_is_loaded_as_a_tile_of_one(self) -> None:
+        bits = nl.ndarray((4, 4), nl.uint32, buffer=nl.shared_hbm)
+        rows = nl.ndarray((128, 8), nl.uint32, buffer=nl.sbuf)
+        one = nl.load(bits[2][1])
+        self.assertEqual(one.shape, (1, 1))
+        self.assertEqual(nl.bitwise_and(rows, nl.invert(one)).shape, (128, 8))
+
+    def test_partitions_that_engines_do_not_reach_are_moved_by_dma(self) -> None:
+        row = nl.ndarray((1, 64), nl.float32, buffer=nl.sbuf)
+        self.x[5:6, 0:64] = nl.exp(row)
+        self.assertEqual(self.names(), ["activation", "dma_copy"])
+        nl.exp(self.x[7:8, :])
+        self.assertEqual(self.names(), ["dma_copy", "activation"])
+        self.x[96:97, 0:64] = nl.exp(row)
+        self.assertEqual(self.names(), ["activation"])
 
     def test_functions(self) -> None:
         for name in (
@@ -414,9 +439,14 @@ class Language(unittest.TestCase):
         self.assertEqual(compiler.force_auto_alloc(kernel)(), 3)
 
     def test_contents_are_refused_by_name(self) -> None:
-        for what in (bool, float, int, np.asarray, lambda t: [0][t], lambda t: t.item()):
+        for what in (float, int, np.asarray, lambda t: [0][t], lambda t: t.item()):
             with self.assertRaisesRegex(ValueError, "tracing has no contents"):
                 what(self.x)
+        with self.assertRaisesRegex(ValueError, "tracing has no contents"):
+            bool(self.x[0:1, 0:1])
+
+    def test_a_tensor_that_is_given_is_true(self) -> None:
+        self.assertTrue(bool(self.x))
 
     def test_allocators_place_tiles(self) -> None:
         from trnsim import compiler as ncc
@@ -481,6 +511,17 @@ class Language(unittest.TestCase):
             Wider()
         with self.assertRaisesRegex(ValueError, "got colour"):
             Wider(rows=1, colour=2)
+
+    def test_a_dataclass_has_the_fields_without_annotation(self) -> None:
+        @dataclasses.dataclass
+        class Section(nl.NKIObject):
+            rows: int
+            offset = None
+            names = ["a"]
+
+        section = Section(4, offset=128)
+        self.assertEqual((section.rows, section.offset, section.names), (4, 128, ["a"]))
+        self.assertIsNone(Section(rows=5).offset)
 
     def test_tile_sizes(self) -> None:
         self.assertEqual(nl.tile_size.pmax, 128)

@@ -125,6 +125,15 @@ class Files(OwnFolder):
             )
             self.assertIs(loaded.scope["View"], loaded.scope["Same"])
 
+    def test_a_folder_named_like_our_packages_does_not_hide_them(self) -> None:
+        for marker in ("kernels/nki/none.txt", "kernels/nki/__init__.py"):
+            self.write(marker, "")
+            path = self.write(
+                "kernels/nki/norm.py",
+                "from importlib.util import find_spec\nspec = find_spec('nki')\n",
+            )
+            self.assertTrue(session.is_ours(loader.load(path).scope["spec"].origin), marker)
+
     def test_a_package_whose_init_fails_in_part_still_serves_its_files(self) -> None:
         self.write("pkg/__init__.py", "from . import not_there\nfrom .good import *\n")
         self.write("pkg/good.py", "value = 4\n")

@@ -290,6 +290,15 @@ class Old(unittest.TestCase):
             self.assertEqual(made.names, ["dma_copy", "activation", "TENSOR_SCALAR"])
             self.assertEqual(made.made[-1].args[1].storage, tile.view_.storage)
 
+    def test_a_product_of_a_transpose_takes_it_from_sbuf(self) -> None:
+        with tracing("old") as made:
+            x = nl.ndarray((128, 64), nl.bfloat16, buffer=nl.sbuf)
+            w = nl.ndarray((64, 512), nl.bfloat16, buffer=nl.sbuf)
+            turned = nisa_old.nc_transpose(x)
+            self.assertEqual(turned.memory, "psum")
+            nisa_old.nc_matmul(turned, w)
+            self.assertEqual(made.names, ["transpose", "copy", "matmul"][: len(made.names)])
+
     def test_results_are_emitted_in_the_order_of_their_calls(self) -> None:
         with tracing("old") as made:
             t = nl.ndarray((128, 512), nl.float32, buffer=nl.shared_hbm)

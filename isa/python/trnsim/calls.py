@@ -13,7 +13,7 @@ from trnsim._frontend import Builder
 from trnsim.dtypes import DType, float32
 from trnsim.errors import fail, wrong
 from trnsim.session import current
-from trnsim.tensor import Crop, Gathered, Tensor, begin, crop, mask_box, whole
+from trnsim.tensor import Crop, Gathered, Tensor, begin, crop, mask_box, startable, whole
 
 if TYPE_CHECKING:
     from trnsim._frontend import View
@@ -268,6 +268,13 @@ def move(dst: Tensor, src: Tensor, mask: Any = None, call: Any = ASSIGN) -> None
     target, value = take(dst), take(src)
     if target.shape != value.shape:
         value = stretch(call.name, value, target.shape)
+    if "sbuf" == target.memory and not (startable(target) and startable(value)):
+        if value.memory == "psum" or value.dtype != target.dtype:
+            made = builder.tensor("sbuf", list(target.shape), target.dtype)
+            builder.copy(call.id, front(made), front(value))
+            value = made
+        builder.dma_copy(call.id, target, value)
+        return
     builder.copy(call.id, front(target), front(value))
 
 
@@ -287,6 +294,15 @@ def to_sbuf(tensor: Tensor, dtype: DType | None = None) -> Tensor:
     made = Tensor(builder.tensor("sbuf", list(tensor.shape), (dtype or tensor.dtype).isa))
     builder.copy(CAST.id, front(made._view), front(tensor.view_))
     return made
+
+
+def reachable(tensor: Tensor) -> Tensor:
+    """The tensor, or a copy by DMA when it starts at a partition where engines cannot."""
+    if tensor._late is None and tensor.memory == "sbuf" and not startable(tensor._view):
+        made = new(tensor.shape, tensor.dtype)
+        begin().dma_copy(CAST.id, made._view, tensor._view)
+        return made
+    return tensor
 
 
 def new(shape: Sequence[int], dtype: DType, memory: str = "sbuf") -> Tensor:

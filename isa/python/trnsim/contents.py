@@ -55,7 +55,7 @@ class ContentsTensor(Tensor):
         return self.contents.reshape(()).item()
 
     def __bool__(self) -> bool:
-        return bool(self._value("bool()"))
+        return self.size > 1 or bool(self._value("bool()"))
 
     def __int__(self) -> int:
         return int(self._value("int()"))

@@ -297,6 +297,19 @@ class Mask:
             shape = _broadcast(shape, term.shape)
         return shape if self.truth is None else _broadcast(shape, self.truth.shape)
 
+    def __getitem__(self, key: Any) -> "Mask":
+        """Part of the mask, or with `None` more axes: `mask[:, None] & other[None, :]`."""
+        shape = self.shape
+        terms = []
+        for term in self.terms:
+            if isinstance(term, ArrayIndex):
+                terms.append(_of_array(np.broadcast_to(term.array(), shape))[key])
+            else:
+                steps = (0,) * (len(shape) - len(term.steps)) + term.steps
+                terms.append(Index(shape, term.base, steps)[key])
+        truth = self.truth
+        return Mask(terms, None if truth is None else np.broadcast_to(truth, shape)[key])
+
     def array(self) -> np.ndarray:
         """The truths themselves."""
         result = np.ones(self.shape, dtype=bool)

@@ -70,6 +70,9 @@ def load(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] 
     named = _levels_to_named_package(file)
     for up in ([named] if named is not None else []) + list(range(least, 8)):
         root = Path(file).parents[min(up, len(Path(file).parents) - 1)]
+        below = Path(file).relative_to(root).parts[:-1]
+        if below and below[0] in _OURS and up < 7:
+            continue  # a folder named like our packages is a package below another one
         before = set(sys.modules)
         try:
             return _load_below(str(root), file, tree, folders)
@@ -115,6 +118,7 @@ def _least_levels(file: str, tree: ast.Module) -> int:
     return max([packages, *relative])
 
 
+_OURS = ("nki", "neuronxcc")  # imports of these are of the packages that trn-sim brings
 _IMPORTED = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
 
 
@@ -127,7 +131,8 @@ def _levels_to_named_package(file: str) -> int | None:
         except OSError:
             continue
     for up, folder in enumerate(list(Path(file).parents)[:8], 1):
-        if folder.name in names and folder.name not in sys.stdlib_module_names:
+        known = folder.name in sys.stdlib_module_names or folder.name in _OURS
+        if folder.name in names and not known:
             return up
     return None
 

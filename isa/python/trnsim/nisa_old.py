@@ -24,6 +24,7 @@ from trnsim.calls import (
     scalar,
     source,
     tile,
+    to_sbuf,
 )
 from trnsim.dtypes import DType, dtype_of, float32, int32, promote, uint32
 from trnsim.enums import engine_of, mode_of, skips
@@ -117,6 +118,9 @@ def nc_matmul(
         )
         return dst
     s, m = source(call, "stationary", stationary), source(call, "moving", moving)
+    # Values (of a transpose, say) have no memory that the kernel chose; the compiler moves them.
+    s = to_sbuf(s) if s.memory == "psum" else s
+    m = to_sbuf(m) if m.memory == "psum" else m
     double = perf_mode is not None and nisa.double_row(call, perf_mode)
     nisa.check_matmul(call, s, m, double)
     place = nisa.pe_tile(call, tile_position, tile_size) if tile_size or tile_position else None
@@ -834,8 +838,6 @@ def select_affine(
         )
 
     if v.memory == "psum":
-        from trnsim.calls import to_sbuf
-
         v = to_sbuf(v)
     return result(
         v.shape, _type(call, dtype, v.dtype), emit, memories=("sbuf",), mask=mask, dst=dst

@@ -292,8 +292,8 @@ def load(src: Any, *, mask: Any = None, dtype: Any = None) -> Tensor:
     if t.memory != "hbm":
         fail(call, "src", t.memory, "a tensor in hbm")
     kind = t.dtype if dtype is None else dtype_of(dtype, call)
-    shape = t.shape
-    if shape and shape[0] > 128:
+    shape = t.shape or (1, 1)  # an element of a tensor is a tile of one
+    if shape[0] > 128:
         fail(call, "src", list(shape), "at most 128 partitions (the first dimension)")
     if mask is None and type(t._late) is Outside:
         t.view_  # raises here, at the line of the load
@@ -884,6 +884,12 @@ class NKIObject:
                 if name in fields or plain:
                     fields[name] = value
         cls.__nki_fields__ = fields  # type: ignore[attr-defined]
+        # A @dataclass above the class would overlook what is assigned without an annotation.
+        own = dict(cls.__dict__.get("__annotations__", {}))
+        for name, value in fields.items():
+            if name in cls.__dict__ and value is not _REQUIRED and value.__hash__ is not None:
+                own.setdefault(name, Any)
+        cls.__annotations__ = own
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         fields = getattr(type(self), "__nki_fields__", {})

@@ -19,6 +19,7 @@ from trnsim.calls import (
     front,
     new,
     number,
+    reachable,
     source,
     to_sbuf,
 )
@@ -94,6 +95,8 @@ def binary(
             fail(call, "y", repr(y), "a tile or a number")
         return _with_scalar(api, op, x, y, reverse, dtype, mask)
     x, y = _loaded(call, "x", x), _loaded(call, "y", y)
+    if x.ndim != y.ndim:
+        x, y = _per_row(x, y), _per_row(y, x)
     a, b = x.shape, y.shape
     if a != b:
         shape = broadcast_shape(call, a, b)
@@ -126,11 +129,18 @@ def binary(
     return result(x.shape, out, emit, memories=memories, mask=mask)
 
 
+def _per_row(t: Tensor, other: Tensor) -> Tensor:
+    """One value per partition, [P] or [P, 1, 1], with the other's number of dimensions."""
+    if t.shape and t.size == t.shape[0] == other.shape[0] and other.ndim > 1:
+        return t.reshape((t.shape[0],) + (1,) * (other.ndim - 1))
+    return t
+
+
 def _loaded(call: str, operand: str, t: Tensor) -> Tensor:
     """HBM is no operand of an engine."""
     if t.memory == "hbm":
         fail(call, operand, "hbm", "a tile in sbuf or psum (load it first)")
-    return t
+    return reachable(t)
 
 
 def _in_sbuf(t: Tensor) -> Tensor:

@@ -379,6 +379,8 @@ class Tensor:
     def get_view(self) -> Tensor:
         return self
 
+    as_tile = get_view
+
     def get_pattern(self) -> list[list[int]]:
         """[[stride, count], ...], the first of an on-chip tensor over partitions."""
         view = self.view_
@@ -951,6 +953,8 @@ class Tensor:
         )
 
     def __bool__(self) -> bool:
+        if self.size > 1:
+            return True  # `if bias:` asks whether it was given; many values have no one truth
         return self._no_contents("bool()")
 
     def __float__(self) -> float:
@@ -1319,7 +1323,9 @@ def assign(target: Tensor, value: Any, mask: Any = None, call: str = "assignment
             and _fits(target.shape, value.shape)
         ):
             where = target._late
-            if where is None or type(where) is Zeroed:
+            if where is None and not startable(target._view):
+                pass  # made where engines can write, and moved by DMA
+            elif where is None or type(where) is Zeroed:
                 if _waiting is value:
                     _waiting = None
                 view = target._view if where is None else where.view(target)
@@ -1329,7 +1335,7 @@ def assign(target: Tensor, value: Any, mask: Any = None, call: str = "assignment
                 value._view = view
                 late.into(view, late.emit)
                 return
-            if type(where) is Outside and late.box is not None:
+            elif type(where) is Outside and late.box is not None:
                 if _waiting is value:
                     _waiting = None
                 box = late.box
@@ -1356,6 +1362,15 @@ def assign(target: Tensor, value: Any, mask: Any = None, call: str = "assignment
                 calls.memset(begin(), calls.ASSIGN, view, value)
         return
     fail(call, "value", repr(value), "a tile or a number")
+
+
+def startable(view: View) -> bool:
+    """Whether engines reach the partitions of an access: these start at 0, 32, 64 or 96."""
+    first, at = view.partition, view.partition_dim
+    if view.memory == "hbm" or first == 0:
+        return True
+    rows = view.shape[at] if at >= 0 else 1
+    return first % 32 == 0 and rows <= (64 if first == 64 else 32)
 
 
 def _fits(a: tuple[int, ...], b: tuple[int, ...]) -> bool:

@@ -1,3 +1,11 @@
 """`neuronxcc.nki.isa.constants`: the enumerations."""
 
-from . import dge_mode, engine, nc_version, oob_mode, reduce_cmd  # noqa: F401
+from . import (  # noqa: F401
+    dge_mode,
+    dma_engine,
+    engine,
+    matmul_perf_mode,
+    nc_version,
+    oob_mode,
+    reduce_cmd,
+)
