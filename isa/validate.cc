@@ -162,11 +162,10 @@ void StreamValidator::check_rules(const T& op) {
                 std::is_same_v<T, TensorCopyDynamicSrc> ||
                 std::is_same_v<T, TensorCopyDynamicDst> || std::is_same_v<T, TensorScalar> ||
                 std::is_same_v<T, TensorScalarCumulative> ||
-                std::is_same_v<T, TensorScalarReduce> || std::is_same_v<T, NcStreamShuffle> ||
-                std::is_same_v<T, Reciprocal> || std::is_same_v<T, NcMatchReplace8> ||
-                std::is_same_v<T, Dropout> || std::is_same_v<T, RangeSelect> ||
-                std::is_same_v<T, SelectReduce> || std::is_same_v<T, Activate> ||
-                std::is_same_v<T, AffineSelect>) {
+                std::is_same_v<T, TensorScalarReduce> || std::is_same_v<T, Reciprocal> ||
+                std::is_same_v<T, NcMatchReplace8> || std::is_same_v<T, Dropout> ||
+                std::is_same_v<T, RangeSelect> || std::is_same_v<T, SelectReduce> ||
+                std::is_same_v<T, Activate> || std::is_same_v<T, AffineSelect>) {
     same_shape("src", op.src, op.dst);
   }
   if constexpr (std::is_same_v<T, TensorTensor> || std::is_same_v<T, ScalarTensorTensor> ||
@@ -612,6 +611,23 @@ void StreamValidator::dma_rule(DescriptorMode mode, const Access& index) {
   }
   if (index.present() && mode != DescriptorMode::SoftwareDge) {
     report("index", "only software descriptors gather and scatter, got mode {}", name_of(mode));
+  }
+}
+
+/// A source may be smaller than the result, as long as it has the partitions that are picked.
+void StreamValidator::rule(const NcStreamShuffle& op) {
+  if (!op.src.present() || !op.dst.present()) return;
+  equal_elements("src", op.src, op.dst.elements());
+  const std::size_t quadrant = op.mask.source.size();
+  for (std::size_t p = 0; p < op.dst.partitions; ++p) {
+    const std::uint8_t picked = op.mask.source[p % quadrant];
+    if (picked == ShuffleMask::kKeep) continue;
+    const std::size_t source = p / quadrant * quadrant + picked;
+    if (source >= op.src.partitions) {
+      report("mask", "expected partitions that src has, below {}, got {} for partition {}",
+             op.src.partitions, source, p);
+      return;
+    }
   }
 }
 

@@ -93,6 +93,7 @@ class StreamValidator {
   void rule(const TensorReduce& op);
   void rule(const TensorScalar& op);
   void rule(const TensorPartitionReduce& op);
+  void rule(const NcStreamShuffle& op);
   void rule(const DmaDirect2d& op);
   void rule(const DmaTranspose& op);
   void rule(const DmaCompute& op);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "isa/base/check.h"
 #include "isa/base/error.h"
@@ -121,6 +122,7 @@ View Builder::tensor(const TensorSpec& spec) {
                                 name_of(spec.memory), fmt::join(spec.shape, ", ")));
   }
   std::int64_t step = 1;
+  std::int64_t block = 1;  // elements right of the partition dimension
   for (std::size_t i = ndim; i-- > 0;) {
     ViewDim& dim = view.dims[i];
     dim.size = spec.shape[i];
@@ -131,6 +133,7 @@ View Builder::tensor(const TensorSpec& spec) {
     if (on_chip && i == spec.partition_dim) {
       dim.partitions = 1;
       storage.partitions = dim.size;
+      block = step;
     } else {
       dim.step = step;
       step *= dim.size;
@@ -143,6 +146,7 @@ View Builder::tensor(const TensorSpec& spec) {
   view.storage_elements = step;
   view.storage_partitions = storage.partitions;
   storage.bytes = step * bytes_of(spec.dtype);
+  storage.block_bytes = block * bytes_of(spec.dtype);
   if (spec.address) {
     storage.first_partition = (*spec.address)[0];
     storage.fixed = (*spec.address)[1];
@@ -310,13 +314,17 @@ void Builder::add(const Call& call, Op op, Engine engine, EngineSet allowed) {
   for_each_memory_operand(op, [&](std::string_view name, const auto& operand) {
     if (is_result(name)) ready_ns_[index(storage_of(address_of(operand).base))] = end;
   });
-  nodes_.push_back({.op = std::move(op), .engine = engine, .location = location_, .fence = fence_});
-  fence_ = false;
+  nodes_.push_back({.op = std::move(op),
+                    .engine = engine,
+                    .location = location_,
+                    .fence = std::exchange(fence_[index(engine)], false)});
 }
 
 void Builder::sequencer(const Op& op, Engine engine) {
-  nodes_.push_back({.op = op, .engine = engine, .location = location_, .fence = fence_});
-  fence_ = false;
+  nodes_.push_back({.op = op,
+                    .engine = engine,
+                    .location = location_,
+                    .fence = std::exchange(fence_[index(engine)], false)});
 }
 
 void Builder::matmul(const Call& call, const View& dst, const View& stationary, const View& moving,

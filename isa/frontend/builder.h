@@ -30,6 +30,7 @@ struct Storage {
   std::int64_t partitions = 1;        ///< on chip
   std::int64_t first_partition = 0;   ///< of an explicit placement
   std::int64_t bytes = 0;             ///< of one partition on chip, of the whole in HBM
+  std::int64_t block_bytes = 0;       ///< of one block (dimensions left of the partitions)
   std::optional<std::int64_t> fixed;  ///< byte within a partition that the kernel asked for
   std::uint32_t location = 0;         ///< where it was made
   bool released = false;
@@ -54,7 +55,7 @@ struct Node {
   Engine engine = Engine::Vector;
   std::uint32_t location = 0;
   bool waits_for_next = false;  ///< also waits for what the next node needs (LDWEIGHTS)
-  bool fence = false;           ///< begins after all before it have completed
+  bool fence = false;           ///< no instruction of its engine overtakes it, or it any
 };
 
 /// A register of the sequencers, known while tracing: a number, or one that follows a loop counter.
@@ -155,8 +156,8 @@ class Builder {
   void register_store(const View& dst);
   std::int32_t begin_loop(std::int64_t start, std::int64_t stop, std::int64_t step);
   void end_loop();
-  /// Instructions after this begin when all before it have completed.
-  void fence() { fence_ = true; }
+  /// No DMA trigger moves across this place.
+  void fence() { fence_.fill(true); }
 
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -200,7 +201,7 @@ class Builder {
   std::vector<Storage> storages_{};
   std::unordered_map<std::string, std::uint32_t> location_ids_{};
   std::uint32_t location_ = 0;
-  bool fence_ = false;
+  std::array<bool, kEngines> fence_{};  ///< of each engine, until its next instruction
   // A rough idea of when things happen, for the choice between engines.
   std::array<double, kEngines> free_ns_{};  ///< when each engine has done what it was given
   std::vector<double> ready_ns_{};          ///< by tensor: when what was written last is there

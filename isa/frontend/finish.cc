@@ -131,16 +131,9 @@ void write_program(Builder& builder, const Placement& placement,
     }
     begun[index(it.engine)] = true;
     NodeSync& own = sync[node];
-    const std::size_t before = own.reset == kNoSemaphore
-                                   ? std::max<std::size_t>(own.waits.size(), 1) - 1
-                                   : own.waits.size();
+    const std::size_t before = std::max<std::size_t>(own.waits.size(), 1) - 1;
     for (std::size_t i = 0; i < before; ++i) {
       stream.push({.sync = {.wait = own.waits[i]}, .at = at, .op = EventSemaphore{}});
-    }
-    if (own.reset != kNoSemaphore) {
-      stream.push({.sync = {.update = {own.reset, UpdateKind::Write, UpdateWhen::Complete, 0}},
-                   .at = at,
-                   .op = EventSemaphore{}});
     }
     Instr instr{.at = at, .op = std::move(it.op)};
     if (before < own.waits.size()) instr.sync.wait = own.waits[before];

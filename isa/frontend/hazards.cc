@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "isa/frontend/memory_operands.h"
+#include "isa/frontend/place.h"
 
 namespace trn::isa::frontend {
 namespace {
@@ -46,8 +47,11 @@ class Map {
     }
   }
 
-  /// Whether order can matter at all: nobody waits for what is never written.
-  [[nodiscard]] bool matters(std::uint32_t storage) const { return written_[storage]; }
+  /// Whether order can matter at all: nobody waits for a tensor in HBM that is never written. On
+  /// chip, other tiles may have the same bytes.
+  [[nodiscard]] bool matters(std::uint32_t storage) const {
+    return written_[storage] || builder_.storages()[storage].memory != Memory::Hbm;
+  }
 
   /// Adds to `found` what a read or write must come after.
   void find(const Region& region, bool write, std::uint32_t node, std::vector<Found>& found) {
@@ -213,13 +217,15 @@ Region region_of(const DmaSide& operand, std::int64_t address, std::uint32_t sto
   std::int64_t low = 0;
   std::int64_t high = operand.element_bytes;
   region.run = operand.element_bytes;
+  std::int64_t first = 0;  // partitions from that of the address
   std::int64_t partitions = 1;
   bool running = true;
   for (std::size_t i = 0; i < operand.dims; ++i) {
     const DmaDim& dim = operand.pattern[i];
     if (dim.size == 1) continue;
     if (operand.memory == Memory::Sbuf && std::abs(dim.stride_bytes) >= kSbufPartitionStride) {
-      partitions += dim.stride_bytes / kSbufPartitionStride * (dim.size - 1);
+      const std::int64_t steps = dim.stride_bytes / kSbufPartitionStride * (dim.size - 1);
+      (steps < 0 ? first : partitions) += steps;
       continue;
     }
     const std::int64_t reach = dim.stride_bytes * (dim.size - 1);
@@ -232,8 +238,8 @@ Region region_of(const DmaSide& operand, std::int64_t address, std::uint32_t sto
     }
   }
   if (operand.memory == Memory::Sbuf) {
-    region.first_partition = address / kSbufPartitionStride;
-    region.end_partition = region.first_partition + partitions;
+    region.first_partition = address / kSbufPartitionStride + first;
+    region.end_partition = address / kSbufPartitionStride + partitions;
     address %= kSbufPartitionStride;
   }
   region.begin = address + low;

@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "isa/frontend/builder.h"
-#include "isa/frontend/place.h"
 
 namespace trn::isa::frontend {
+
+struct Placement;
 
 /// Whether a node is a transfer, which runs on after its engine has triggered it.
 bool is_transfer(const Op& op);

@@ -12,6 +12,7 @@
 
 #include "isa/base/check.h"
 #include "isa/base/error.h"
+#include "isa/frontend/hazards.h"
 #include "isa/frontend/memory_operands.h"
 
 namespace trn::isa::frontend {
@@ -298,6 +299,85 @@ std::vector<std::uint32_t> fullest(const Builder& builder, const std::vector<Lif
   return live;
 }
 
+/// Makes each block of a blocked tile (dimensions left of the partitions) a tile of its own, so
+/// that it lives and moves by itself, when no instruction needs two of them at once. A MEMSET over
+/// blocks becomes one for each.
+void split_blocks(Builder& builder) {
+  std::vector<Storage>& storages = builder.storages();
+  const std::size_t count = storages.size();
+  std::vector<bool> splits(count, false);
+  for (std::size_t s = 0; s < count; ++s) {
+    const Storage& it = storages[s];
+    splits[s] = it.memory != Memory::Hbm && !it.fixed && it.block_bytes < it.bytes;
+  }
+  const auto block_of = [&](std::uint32_t s, std::int64_t byte) {
+    return byte / storages[s].block_bytes;
+  };
+  const auto local_region = [](const auto& operand) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(operand)>, DmaSide>) {
+      return region_of(operand, bytes_in(operand.address.base), 0);
+    } else {
+      return region_of(operand, bytes_in(operand.offset.base));
+    }
+  };
+  for (const Node& node : builder.nodes()) {
+    if (std::holds_alternative<Memset>(node.op)) continue;
+    for_each_memory_operand(node.op, [&](std::string_view /*name*/, const auto& operand) {
+      const std::uint32_t s = index(storage_of(address_of(operand).base));
+      if (!splits[s]) return;
+      const Region region = local_region(operand);
+      if (block_of(s, region.begin) != block_of(s, region.end - 1)) splits[s] = false;
+    });
+  }
+
+  std::vector<std::uint32_t> first_block(count, 0);
+  for (std::uint32_t s = 0; s < count; ++s) {
+    if (!splits[s]) continue;
+    first_block[s] = static_cast<std::uint32_t>(storages.size());
+    Storage block = storages[s];
+    block.bytes = block.block_bytes;
+    block.shape = {block.partitions, block.bytes / bytes_of(block.dtype)};
+    const std::int64_t blocks = storages[s].bytes / block.bytes;
+    for (std::int64_t i = 0; i < blocks; ++i) storages.push_back(block);
+  }
+  if (storages.size() == count) return;
+
+  std::vector<Node> nodes;
+  nodes.reserve(builder.nodes().size());
+  for (Node& node : builder.nodes()) {
+    const auto* fill = std::get_if<Memset>(&node.op);
+    const std::uint32_t filled = fill == nullptr ? 0 : index(storage_of(fill->dst.offset.base));
+    if (fill != nullptr && splits[filled]) {
+      const Region region = local_region(fill->dst);
+      const std::int64_t last = block_of(filled, region.end - 1);
+      for (std::int64_t b = block_of(filled, region.begin); b <= last; ++b) {
+        Node part = node;
+        Access& dst = std::get<Memset>(part.op).dst;
+        const std::int64_t bytes = storages[filled].block_bytes;
+        const std::int64_t begin = std::max(region.begin - b * bytes, std::int64_t{0});
+        const std::int64_t end = std::min(region.end - b * bytes, bytes);
+        if (last > b || b * bytes > region.begin) {  // what is left of it in this block
+          dst.dims = 1;
+          dst.free[0] = {1, static_cast<std::uint32_t>((end - begin) / bytes_of(dst.dtype))};
+        }
+        dst.offset = symbolic(static_cast<StorageId>(first_block[filled] + b), begin);
+        nodes.push_back(std::move(part));
+      }
+      continue;
+    }
+    for_each_memory_operand(node.op, [&](std::string_view /*name*/, auto& operand) {
+      Affine& address = address_of(operand);
+      const std::uint32_t s = index(storage_of(address.base));
+      if (!splits[s]) return;
+      const std::int64_t b = block_of(s, local_region(operand).begin);
+      address.base = symbolic(static_cast<StorageId>(first_block[s] + b),
+                              bytes_in(address.base) - b * storages[s].block_bytes);
+    });
+    nodes.push_back(std::move(node));
+  }
+  builder.nodes() = std::move(nodes);
+}
+
 /// Cuts loads of long rows into pieces of `piece_bytes` of a row. A tile without a second place can
 /// then be filled anew piece by piece behind its last readers.
 void cut_loads(Builder& builder, std::uint32_t piece_bytes) {
@@ -332,7 +412,7 @@ void cut_loads(Builder& builder, std::uint32_t piece_bytes) {
 class Spiller {
  public:
   Spiller(Builder& builder, const std::vector<Block>& fixed, std::int64_t limit)
-      : builder_(builder), limit_(limit) {
+      : builder_(builder), fixed_(fixed), limit_(limit) {
     free_.push_back({0, limit, 0});
     // Explicit placements hold their bytes throughout: rare, and never wrong.
     for (const Block& block : fixed) reserve(block.address, block.address + block.bytes);
@@ -345,16 +425,18 @@ class Spiller {
     for (now_ = 0; now_ < old.size(); ++now_) {
       Node node = std::move(old[now_]);
       std::vector<std::uint32_t> wanted;
+      std::vector<std::uint32_t> written;
       for_each_memory_operand(node.op, [&](std::string_view name, const auto& operand) {
         const std::uint32_t s = index(storage_of(address_of(operand).base));
         if (!is_mine(s)) return;
         wanted.push_back(s);
-        if (is_result(name)) tile(s).dirty = true;
+        if (is_result(name)) written.push_back(s);
       });
       pinned_ = wanted;
       for (const std::uint32_t s : wanted) {
         if (!tile(s).resident) bring_in(s, node.location);
       }
+      for (const std::uint32_t s : written) tile(s).dirty = true;
       for_each_memory_operand(node.op, [&](std::string_view /*name*/, auto& operand) {
         Affine& address = address_of(operand);
         const std::uint32_t s = index(storage_of(address.base));
@@ -455,9 +537,9 @@ class Spiller {
   }
 
   void bring_in(std::uint32_t s, std::uint32_t location) {
-    const std::int64_t bytes = align(builder_.storages()[s].bytes, kTileAlignment);
-    std::optional<std::int64_t> at;
-    while (!(at = gap(bytes))) evict(location);
+    const std::int64_t bytes = size_of(s);
+    std::optional<std::int64_t> at = gap(bytes);
+    if (!at) at = make_room(bytes, location);
     Tile& it = tile(s);
     if (it.saved) {
       const Storage copy = builder_.storages()[s];
@@ -475,41 +557,69 @@ class Spiller {
     peak_ = std::max(peak_, *at + bytes);
   }
 
-  void evict(std::uint32_t location) {
-    std::optional<std::uint32_t> victim;
-    std::uint32_t furthest = 0;
-    std::vector<std::uint32_t> live;
-    for (const std::uint32_t s : resident_) {
-      const Tile& it = tiles_[s];
-      live.push_back(s);
-      if (std::find(pinned_.begin(), pinned_.end(), s) != pinned_.end()) continue;
-      const std::uint32_t next = it.uses[it.next];
-      if (!victim || next > furthest) {
-        victim = s;
-        furthest = next;
+  /// Spills the tiles of one stretch of bytes: that whose first next use is furthest.
+  std::int64_t make_room(std::int64_t bytes, std::uint32_t location) {
+    std::vector<std::uint32_t> live(resident_.begin(), resident_.end());
+    const auto begin_of = [&](std::uint32_t s) { return address_[tiles_[s].current]; };
+    std::sort(live.begin(), live.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return begin_of(a) < begin_of(b); });
+    std::vector<std::int64_t> starts = {0};
+    for (const std::uint32_t s : live) starts.push_back(begin_of(s));
+    for (const Gap& gap : free_) starts.push_back(gap.begin);
+    std::optional<std::int64_t> best;
+    std::uint32_t best_next = 0;
+    for (const std::int64_t start : starts) {
+      if (start + bytes > limit_ || held(start, start + bytes)) continue;
+      std::uint32_t next = kNever;
+      for (const std::uint32_t s : live) {
+        if (begin_of(s) + size_of(s) <= start || start + bytes <= begin_of(s)) continue;
+        next = is_pinned(s) ? 0 : std::min(next, tiles_[s].uses[tiles_[s].next]);
+        if (next == 0) break;
+      }
+      if (next != 0 && (!best || next > best_next)) {
+        best = start;
+        best_next = next;
       }
     }
-    if (!victim || !builder_.options().spill) {
+    if (!best || !builder_.options().spill) {
       refuse(builder_, Memory::Sbuf, limit_, live, location,
-             victim ? ", and spilling is off" : ", and all of it is in use by one instruction");
+             best ? ", and spilling is off" : ", and all of it is in use by one instruction");
     }
-    Tile& it = tile(*victim);
+    for (const std::uint32_t s : live) {
+      if (begin_of(s) + size_of(s) > *best && *best + bytes > begin_of(s)) evict(s);
+    }
+    return *best;
+  }
+
+  [[nodiscard]] bool is_pinned(std::uint32_t s) const {
+    return std::find(pinned_.begin(), pinned_.end(), s) != pinned_.end();
+  }
+  [[nodiscard]] std::int64_t size_of(std::uint32_t s) const {
+    return align(builder_.storages()[s].bytes, kTileAlignment);
+  }
+  /// Whether an explicit placement has some of these bytes.
+  [[nodiscard]] bool held(std::int64_t begin, std::int64_t end) const {
+    return std::any_of(fixed_.begin(), fixed_.end(), [&](const Block& block) {
+      return block.address < end && begin < block.address + block.bytes;
+    });
+  }
+
+  void evict(std::uint32_t s) {
+    Tile& it = tile(s);
     if (it.dirty || !it.saved) {
-      move(*victim, true);
+      move(s, true);
       it.saved = true;
       it.dirty = false;
-      Spill& spill = spills_[*victim];
-      ++spill.saves;
+      ++spills_[s].saves;
     }
-    free(*victim);
+    free(s);
   }
 
   void free(std::uint32_t s) {
     Tile& it = tile(s);
     it.resident = false;
     resident_.erase(s);
-    const std::int64_t bytes = align(builder_.storages()[s].bytes, kTileAlignment);
-    give_back(address_[it.current], address_[it.current] + bytes);
+    give_back(address_[it.current], address_[it.current] + size_of(s));
   }
 
   /// Adds the transfer between a tile and its place in HBM.
@@ -547,6 +657,7 @@ class Spiller {
   }
 
   Builder& builder_;
+  const std::vector<Block>& fixed_;
   std::int64_t limit_;
   std::vector<Node> nodes_{};
   std::uint32_t now_ = 0;
@@ -563,6 +674,7 @@ class Spiller {
 
 Placement place(Builder& builder) {
   const Options& options = builder.options();
+  split_blocks(builder);
   Placement placement;
   placement.address.resize(builder.storages().size(), 0);
   for (std::size_t s = 0; s < builder.storages().size(); ++s) {

@@ -91,7 +91,7 @@ class Scheduler {
     const std::size_t reach = std::min<std::size_t>(pending.size(), std::size_t{lookahead_} + 1);
     for (std::size_t i = 0; i < reach; ++i) {
       const std::uint32_t node = pending[i];
-      if (i > 0 && nodes_[node].fence) break;
+      if (i > 0 && (nodes_[node].fence || nodes_[pending[0]].fence)) break;
       const bool transfer = is_transfer(nodes_[node].op);
       if (transfer || head) {
         if (open_[node] == 0) {

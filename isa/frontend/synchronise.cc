@@ -20,7 +20,19 @@ constexpr std::uint32_t kSpareSemaphores = 24;  ///< for engines that count past
 constexpr std::uint32_t kMostPerLine = 32;
 constexpr std::uint32_t kIncrement = 16;  ///< one an engine
 
-using Clock = std::array<std::uint32_t, kEngines>;  ///< instructions of each engine known complete
+/// What is certain of each engine: so many of its instructions are complete, and so many its
+/// sequencer has passed, so that what they waited for is there.
+struct Clock {
+  std::array<std::uint32_t, kEngines> done{};
+  std::array<std::uint32_t, kEngines> passed{};
+
+  void merge(const Clock& other) {
+    for (std::size_t e = 0; e < kEngines; ++e) {
+      done[e] = std::max(done[e], other.done[e]);
+      passed[e] = std::max(passed[e], other.passed[e]);
+    }
+  }
+};
 
 class Synchroniser {
  public:
@@ -34,6 +46,7 @@ class Synchroniser {
         drop_(drop),
         result_(nodes_.size()),
         sequence_(nodes_.size(), 0),
+        position_(nodes_.size(), 0),
         snapshot_(nodes_.size()),
         signals_(nodes_.size(), false),
         needs_(nodes_.size()) {
@@ -41,19 +54,16 @@ class Synchroniser {
   }
 
   std::vector<NodeSync> run() {
-    for (const std::uint32_t node : order_) visit(node);
+    for (std::uint32_t i = 0; i < order_.size(); ++i) {
+      position_[order_[i]] = i;
+      visit(order_[i]);
+    }
     number_engines();
     for (const std::uint32_t node : order_) write_waits(node);
     return std::move(result_);
   }
 
  private:
-  /// Waiting for an instruction of an engine, by its number in the stream, or for a transfer.
-  struct Need {
-    std::uint32_t producer = 0;
-    bool transfer = false;
-    Wait wait{};  ///< of a transfer
-  };
   struct TransferState {
     SemaphoreId semaphore = kNoSemaphore;
     std::uint32_t value = 0;
@@ -61,14 +71,12 @@ class Synchroniser {
     std::array<std::uint32_t, kEngines> observer{};
   };
   struct Line {
-    std::uint32_t first = 0;
-    std::uint32_t count = 1;
-    std::uint32_t next = 0;
+    std::vector<SemaphoreId> semaphores{};
+    std::size_t next = 0;
   };
   struct SemaphoreState {
     std::uint32_t value = 0;
     std::uint32_t last_transfer = kNone;
-    std::array<std::uint32_t, kEngines> last_waiter{};  ///< sequence number, 0: none
   };
 
   /// Each line of the kernel that makes transfers gets semaphores of its own to rotate through.
@@ -87,10 +95,13 @@ class Synchroniser {
     while (most > 1 && wanted() > pool) most /= 2;
     std::uint32_t next = 0;
     for (const auto& [line, count] : transfers) {
-      const std::uint32_t own = std::min(most, std::bit_ceil(count));
-      lines_[line] = {kFirstTransferSemaphore + next % pool, std::min(own, pool - next % pool), 0};
-      next += own;
+      for (std::uint32_t i = 0; i < std::min(most, std::bit_ceil(count)); ++i) {
+        // With more lines than semaphores, lines share them.
+        lines_[line].semaphores.push_back(
+            static_cast<SemaphoreId>(kFirstTransferSemaphore + next++ % pool));
+      }
     }
+    next_free_ = kFirstTransferSemaphore + std::min(next, pool);
     states_.resize(kSemaphores);
   }
   /// Transfers of one line, engine and size: those that a ring of tiles rotates through.
@@ -105,103 +116,77 @@ class Synchroniser {
     return {node.location, node.engine, bytes};
   }
 
-  bool knows_transfer(const Clock& clock, std::uint32_t node) const {
+  /// Whether somebody who has waited for the transfer is known to have gone on.
+  [[nodiscard]] bool knows_transfer(const Clock& clock, std::uint32_t node) const {
     const TransferState& state = transfers_.at(node);
     for (std::size_t e = 0; e < kEngines; ++e) {
-      if (state.observer[e] != 0 && clock[e] >= state.observer[e]) return true;
+      if (state.observer[e] != 0 && clock.passed[e] >= state.observer[e]) return true;
     }
     return false;
   }
 
   void visit(std::uint32_t node) {
     const std::size_t engine = index(nodes_[node].engine);
-    Clock& clock = clocks_[engine];
     const std::uint32_t number = ++issued_[engine];
     sequence_[node] = number;
-    stream_[engine].push_back(node);
-    const auto producers = dependences_.of(node);
-    stats_.dependences += producers.size();
-    std::array<std::uint32_t, kEngines> last{};  // node + 1
-    std::vector<std::uint32_t> transfers;
-    const auto need = [&](std::uint32_t producer) {
+    Clock known = clocks_[engine];
+    known.passed[engine] = number - 1;
+
+    const auto given = dependences_.of(node);
+    stats_.dependences += given.size();
+    std::vector<std::uint32_t> producers(given.begin(), given.end());
+    if (is_transfer(nodes_[node].op)) assign_semaphore(node, producers);
+    // The latest first: it knows most of what the others would tell.
+    std::sort(producers.begin(), producers.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return position_[a] > position_[b]; });
+    producers.erase(std::unique(producers.begin(), producers.end()), producers.end());
+    std::vector<std::uint32_t>& needs = needs_[node];
+    for (const std::uint32_t producer : producers) {
+      const std::size_t e = index(nodes_[producer].engine);
       if (is_transfer(nodes_[producer].op)) {
-        transfers.push_back(producer);
+        std::uint32_t& first = transfers_.at(producer).observer[engine];
+        const bool news = !knows_transfer(known, producer);
+        if (first == 0) first = number;
+        if (!news) continue;
       } else {
-        const std::size_t e = index(nodes_[producer].engine);
-        if (clock[e] < sequence_[producer] &&
-            (last[e] == 0 || sequence_[last[e] - 1] < sequence_[producer])) {
-          last[e] = producer + 1;
-        }
+        if (known.done[e] >= sequence_[producer]) continue;
+        signals_[producer] = true;
+        known.done[e] = sequence_[producer];
       }
-    };
-    for (const std::uint32_t producer : producers) need(producer);
-    if (is_transfer(nodes_[node].op)) assign_semaphore(node, need);
-
-    // What another wait brings along needs none of its own.
-    for (std::size_t a = 0; a < kEngines; ++a) {
-      for (std::size_t b = 0; b < kEngines; ++b) {
-        if (a == b || last[a] == 0 || last[b] == 0) continue;
-        if (snapshot_[last[b] - 1][a] >= sequence_[last[a] - 1]) last[a] = 0;
-      }
+      known.merge(snapshot_[producer]);
+      known.passed[e] = std::max(known.passed[e], sequence_[producer]);
+      needs.push_back(producer);
     }
-    std::vector<Need>& needs = needs_[node];
-    Clock known = clock;
-    for (std::size_t e = 0; e < kEngines; ++e) {
-      if (last[e] == 0) continue;
-      const std::uint32_t producer = last[e] - 1;
-      const Clock& brought = snapshot_[producer];
-      for (std::size_t i = 0; i < kEngines; ++i) known[i] = std::max(known[i], brought[i]);
-      known[e] = std::max(known[e], sequence_[producer]);
-      signals_[producer] = true;
-      needs.push_back({producer, false, {}});
-    }
-    std::sort(transfers.begin(), transfers.end());
-    transfers.erase(std::unique(transfers.begin(), transfers.end()), transfers.end());
-    for (const std::uint32_t producer : transfers) {
-      if (observed_by(producer, engine) || knows_transfer(known, producer)) continue;
-      TransferState& state = transfers_.at(producer);
-      needs.push_back({producer,
-                       true,
-                       {state.semaphore, WaitCondition::GreaterEqual, std::int64_t{state.value}}});
-      states_[state.semaphore].last_waiter[engine] = number;
-    }
-    // On this engine whatever comes later knows it, as the sequencer itself has waited.
-    for (const std::uint32_t producer : transfers) {
-      std::uint32_t& first = transfers_.at(producer).observer[engine];
-      if (first == 0) first = number;
-    }
-    clock = known;
-    snapshot_[node] = clock;
+    std::reverse(needs.begin(), needs.end());
+    known.passed[engine] = number;
+    snapshot_[node] = known;
+    clocks_[engine] = known;
   }
 
-  bool observed_by(std::uint32_t transfer, std::size_t engine) const {
-    return transfers_.at(transfer).observer[engine] != 0;
-  }
-
-  template <class NeedFunction>
-  void assign_semaphore(std::uint32_t node, const NeedFunction& need) {
+  void assign_semaphore(std::uint32_t node, std::vector<std::uint32_t>& producers) {
     Line& line = lines_.at(key(nodes_[node]));
-    const auto semaphore = static_cast<SemaphoreId>(line.first + line.next);
-    line.next = (line.next + 1) % line.count;
+    SemaphoreId& semaphore = line.semaphores[line.next];
+    line.next = (line.next + 1) % line.semaphores.size();
+    if (states_[semaphore].value + kIncrement > max_) semaphore = fresh_semaphore();
     SemaphoreState& state = states_[semaphore];
     // Its parts arrive engine by engine: the one before must be over, or the count is ambiguous.
-    if (state.last_transfer != kNone) need(state.last_transfer);
-    if (state.value + kIncrement > max_) {
-      for (std::size_t e = 0; e < kEngines; ++e) {
-        if (state.last_waiter[e] != 0) need(stream_[e][state.last_waiter[e] - 1]);
-      }
-      result_[node].reset = semaphore;
-      state.value = 0;
-      state.last_waiter = {};
-    }
+    if (state.last_transfer != kNone) producers.push_back(state.last_transfer);
     state.value += kIncrement;
     state.last_transfer = node;
     transfers_[node] = {semaphore, state.value, {}};
     result_[node].completion = {semaphore, kIncrement};
   }
 
+  SemaphoreId fresh_semaphore() {
+    if (next_free_ == kSemaphores) {
+      throw InputError("kernel", fmt::format("its transfers and instructions need more than {} "
+                                             "semaphores of {}; trace it in parts",
+                                             kSemaphores, max_));
+    }
+    return static_cast<SemaphoreId>(next_free_++);
+  }
+
   void number_engines() {
-    std::uint32_t spare = kSemaphores - kSpareSemaphores;
     std::array<SemaphoreId, kEngines> semaphore{};
     std::array<std::uint32_t, kEngines> value{};
     for (std::size_t e = 0; e < kEngines; ++e) semaphore[e] = static_cast<SemaphoreId>(e);
@@ -209,13 +194,7 @@ class Synchroniser {
       if (!signals_[node]) continue;
       const std::size_t e = index(nodes_[node].engine);
       if (value[e] == max_) {
-        if (spare == kSemaphores) {
-          throw InputError("kernel",
-                           fmt::format("more than {} semaphores of {} would be needed; trace it in "
-                                       "parts",
-                                       kSpareSemaphores + kEngines, max_));
-        }
-        semaphore[e] = static_cast<SemaphoreId>(spare++);
+        semaphore[e] = fresh_semaphore();
         value[e] = 0;
       }
       ++value[e];
@@ -228,12 +207,13 @@ class Synchroniser {
 
   void write_waits(std::uint32_t node) {
     std::vector<Wait>& waits = result_[node].waits;
-    for (const Need& need : needs_[node]) {
+    for (const std::uint32_t producer : needs_[node]) {
       if (static_cast<std::int64_t>(stats_.waits++) == drop_) continue;
-      if (need.transfer) {
-        waits.push_back(need.wait);
+      if (is_transfer(nodes_[producer].op)) {
+        const TransferState& state = transfers_.at(producer);
+        waits.push_back({state.semaphore, WaitCondition::GreaterEqual, std::int64_t{state.value}});
       } else {
-        const auto& [semaphore, value] = numbers_.at(need.producer);
+        const auto& [semaphore, value] = numbers_.at(producer);
         waits.push_back({semaphore, WaitCondition::GreaterEqual, std::int64_t{value}});
       }
     }
@@ -248,12 +228,13 @@ class Synchroniser {
   std::int64_t drop_;
   std::vector<NodeSync> result_;
   std::vector<std::uint32_t> sequence_;  ///< number in its engine's stream, from 1
+  std::vector<std::uint32_t> position_;  ///< in order_
   std::vector<Clock> snapshot_;          ///< what was known when it began
   std::vector<bool> signals_;
-  std::vector<std::vector<Need>> needs_;
+  std::vector<std::vector<std::uint32_t>> needs_;  ///< producers
   std::array<Clock, kEngines> clocks_{};
   std::array<std::uint32_t, kEngines> issued_{};
-  std::array<std::vector<std::uint32_t>, kEngines> stream_{};
+  std::uint32_t next_free_ = 0;  ///< semaphore that nobody uses
   std::map<Key, Line> lines_{};
   std::vector<SemaphoreState> states_{};
   std::unordered_map<std::uint32_t, TransferState> transfers_{};

@@ -12,9 +12,8 @@ namespace trn::isa::frontend {
 struct NodeSync {
   /// All must hold before it begins; all but the last go into EVENT_SEMAPHOREs before it.
   std::vector<Wait> waits{};
-  Update update{};                   ///< of an instruction that somebody waits for
-  DmaCompletion completion{};        ///< of a transfer
-  SemaphoreId reset = kNoSemaphore;  ///< set to zero before it begins, after the waits
+  Update update{};             ///< of an instruction that somebody waits for
+  DmaCompletion completion{};  ///< of a transfer
 };
 
 struct SyncStats {
