@@ -271,11 +271,20 @@ Engine Builder::choose(EngineSet engines, const Op& op) const {
   return best.value_or(Engine::Vector);
 }
 
+std::int64_t Builder::block_of(std::int64_t address) const {
+  const StorageId id = storage_of(address);
+  const Storage& storage = storages_[index(id)];
+  if (storage.memory == Memory::Hbm) return symbolic(id, 0);
+  const std::int64_t bytes = bytes_in(address) % kSbufPartitionStride;  // of a transfer's side
+  return symbolic(id, bytes / storage.block_bytes);
+}
+
 double Builder::rough_end(const Op& op, Engine engine) const {
   double start = free_ns_[index(engine)];
   for_each_memory_operand(op, [&](std::string_view name, const auto& operand) {
-    const std::uint32_t id = index(storage_of(address_of(operand).base));
-    if (!is_result(name) && id < ready_ns_.size()) start = std::max(start, ready_ns_[id]);
+    if (is_result(name)) return;
+    const auto written = ready_ns_.find(block_of(address_of(operand).base));
+    if (written != ready_ns_.end()) start = std::max(start, written->second);
   });
   return start + rough_ns(op, engine);
 }
@@ -310,9 +319,8 @@ void Builder::add(const Call& call, Op op, Engine engine, EngineSet allowed) {
   } else {
     free_ns_[index(engine)] = end;
   }
-  ready_ns_.resize(storages_.size(), 0);
   for_each_memory_operand(op, [&](std::string_view name, const auto& operand) {
-    if (is_result(name)) ready_ns_[index(storage_of(address_of(operand).base))] = end;
+    if (is_result(name)) ready_ns_[block_of(address_of(operand).base)] = end;
   });
   nodes_.push_back({.op = std::move(op),
                     .engine = engine,

@@ -190,6 +190,8 @@ class Builder {
   View identity(Dtype dtype);
   void multiply(const Call& call, const View& dst, const View& stationary, const View& moving,
                 const MatmulOptions& options);
+  /// The address of the block of a tensor that an operand begins in.
+  [[nodiscard]] std::int64_t block_of(std::int64_t address) const;
   /// When an instruction would be done on an engine, roughly.
   double rough_end(const Op& op, Engine engine) const;
 
@@ -204,7 +206,8 @@ class Builder {
   std::array<bool, kEngines> fence_{};  ///< of each engine, until its next instruction
   // A rough idea of when things happen, for the choice between engines.
   std::array<double, kEngines> free_ns_{};  ///< when each engine has done what it was given
-  std::vector<double> ready_ns_{};          ///< by tensor: when what was written last is there
+  /// By tensor, or block of one: when what was written last is there.
+  std::unordered_map<std::int64_t, double> ready_ns_{};
   std::map<Dtype, View> identities_{};
   std::unordered_map<std::string, std::uint64_t> calls_{};
   std::vector<bool> accumulating_{};  ///< by PSUM tensor: written by a matmul and not read since
