@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import csv
 import dataclasses
 import importlib
 import math
 import sys
+import types
 import unittest
 from pathlib import Path
 from typing import Any
@@ -507,8 +509,7 @@ class Language(unittest.TestCase):
         config.scale = 2.0
         config.names.append("b")
         self.assertEqual(Wider(5, 1.0).names, ["a"])
-        with self.assertRaisesRegex(ValueError, "rows is not given"):
-            Wider()
+        self.assertIsNone(Wider().rows)
         with self.assertRaisesRegex(ValueError, "got colour"):
             Wider(rows=1, colour=2)
 
@@ -519,9 +520,25 @@ class Language(unittest.TestCase):
             offset = None
             names = ["a"]
 
+        @dataclasses.dataclass
+        class Sizes(nl.NKIObject):
+            columns: int
+            tiles: int  # not given by the kernel, but set below
+
+            def __post_init__(self) -> None:
+                self.tiles = self.columns // 128
+
+        self.assertEqual(Sizes(columns=512).tiles, 4)
         section = Section(4, offset=128)
         self.assertEqual((section.rows, section.offset, section.names), (4, 128, ["a"]))
         self.assertIsNone(Section(rows=5).offset)
+
+    def test_math_is_known_without_an_import(self) -> None:
+        def tiles(n: int) -> int:
+            return math.ceil(n / 128)
+
+        bare = types.FunctionType(tiles.__code__, {"__builtins__": builtins})
+        self.assertEqual(bare(300), 3)
 
     def test_tile_sizes(self) -> None:
         self.assertEqual(nl.tile_size.pmax, 128)

@@ -275,6 +275,17 @@ class New(unittest.TestCase):
         self.refused("float8_e4m3fn_x4 needs trn3", nl.ndarray, (128, 4), nl.float8_e4m3fn_x4)
         self.refused("priority.*trn3", nisa.dma_copy, self.d, self.hbm, priority=1)
 
+    def test_reduced_axes_of_older_releases_count_from_the_innermost(self) -> None:
+        data = nl.ndarray((128, 4, 16), nl.float32, buffer=nl.sbuf)
+        rows = nl.ndarray((128, 4), nl.float32, buffer=nl.sbuf)
+        columns = nl.ndarray((128, 16), nl.float32, buffer=nl.sbuf)
+        nisa.tensor_reduce(columns, nl.add, data, axis=1)
+        self.assertEqual(self.made.last("TENSOR_REDUCE").args[0].shape, (128, 16, 4))
+        nisa.tensor_reduce(rows, nl.add, data, axis=1)
+        self.assertEqual(self.made.last("TENSOR_REDUCE").args[0].shape, (128, 4, 16))
+        with self.assertRaisesRegex(ValueError, "dst: expected 2048 elements"):
+            nisa.tensor_reduce(rows[:, 0:3], nl.add, data, axis=1)
+
 
 @unittest.skipUnless(recorder.NATIVE, NO_NATIVE)
 class Old(unittest.TestCase):

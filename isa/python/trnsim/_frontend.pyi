@@ -185,22 +185,27 @@ class Builder:
 
     # Inside, instructions keep program order over all engines (`nl.no_reorder`).
     def fence(self) -> None: ...
-    # A place in the kernel, when there is no frame to ask (a tool or a test).
+    # A place in the kernel for the calls to come, until an empty file asks the frames again.
     def at(self, file: str, line: int) -> None: ...
 
     # Counts and names for --explain and the report: instructions by mnemonic, tiles by size.
     def summary(self) -> dict[str, Any]: ...
 
 # Places tiles, finds dependences, orders, sets semaphores and rolls loops; one program a builder,
-# for cores 0, 1 ...; work: [(amount, unit)] of one run. Returns {"bytes": trace, "loops": [...],
-# "spills": [...], "warnings": [...], "memory": {...}}. Raises TraceError or CapacityError.
+# for cores 0, 1 ...; work: [(amount, unit)] of one run; warnings go into the trace, and from there
+# into the run's report. Returns {"bytes": the trace, "loops": [{"program", "engine", "at",
+# "instructions", "iterations", "depth"}], "spills": [{"name", "at", "bytes", "saves", "reloads"}],
+# "warnings": [...], "instructions": before rolling, "written": after it, "dependences", "waits",
+# "event_semaphores", "semaphores", "sbuf_peak_bytes", "psum_peak_bytes"}. Raises TraceError or
+# CapacityError. drop_wait leaves out the n-th wait, for the test of the checker.
 def finish(
-    builders: Sequence[Builder], *, name: str, work: Sequence[tuple[float, str]] = ()
+    builders: Sequence[Builder],
+    *,
+    name: str,
+    work: Sequence[tuple[float, str]] = (),
+    warnings: Sequence[str] = (),
+    drop_wait: int = -1,
 ) -> dict[str, Any]: ...
-
-# Runs a trace on a machine (a shipped name or a path); the report as JSON text, and as text.
-# Only where the simulator was built in (TRN_BUILD_SIM).
-def run(
-    trace: bytes, *, config: str, overrides: Sequence[str] = (), timeline: str = ""
-) -> tuple[str, str]: ...
 def options() -> dict[str, tuple[Any, str, str]]: ...  # name: (default, unit, meaning)
+
+version: str

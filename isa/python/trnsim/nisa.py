@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -710,9 +711,10 @@ def emit_tensor_reduce(
 ) -> None:
     ndim = v.ndim
     view, dims = reduce_view(call, v, axis, ndim)
-    left = 1
-    for size in view.shape[: ndim - len(dims)]:
-        left *= size
+    left = math.prod(view.shape[: ndim - len(dims)])
+    innermost = math.prod(v.shape[: ndim - len(dims)])
+    if d.size != left and d.size == innermost and v.partition_dim == 0:
+        view, left = v, innermost  # before 0.3 axes were counted from the innermost one
     if d.size != left or d.shape[0] != view.shape[0]:
         fail(call, "dst", list(d.shape), f"{left} elements for data {list(v.shape)} over {axis}")
     builder.emit(

@@ -866,28 +866,35 @@ def gemm_grid() -> Any:
 _NO_FIELDS = (types.FunctionType, type, property, classmethod, staticmethod)
 
 
+def _no_field(kind: Any) -> bool:
+    return "ClassVar" in str(kind) or "InitVar" in str(kind)
+
+
 class NKIObject:
     """A plain class: what is annotated or assigned in the body of a subclass is a field, given by
-    keyword or position, with the assigned value as default."""
+    keyword or position, with the assigned value, or None, as default."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         fields: dict[str, Any] = {}
+        own = dict(cls.__dict__.get("__annotations__", {}))
+        for name, kind in own.items():
+            if name not in cls.__dict__ and not _no_field(kind):
+                setattr(cls, name, None)  # a kernel's __post_init__ may be what sets it
         for base in reversed(cls.__mro__):
             if base is object or base is NKIObject:
                 continue
             for name, kind in base.__dict__.get("__annotations__", {}).items():
-                if "ClassVar" not in str(kind):
-                    fields.setdefault(name, _REQUIRED)
+                if not _no_field(kind):
+                    fields.setdefault(name, None)
             for name, value in base.__dict__.items():
                 plain = not isinstance(value, _NO_FIELDS) and not name.startswith("__")
                 if name in fields or plain:
                     fields[name] = value
         cls.__nki_fields__ = fields  # type: ignore[attr-defined]
         # A @dataclass above the class would overlook what is assigned without an annotation.
-        own = dict(cls.__dict__.get("__annotations__", {}))
         for name, value in fields.items():
-            if name in cls.__dict__ and value is not _REQUIRED and value.__hash__ is not None:
+            if name in cls.__dict__ and value.__hash__ is not None:
                 own.setdefault(name, Any)
         cls.__annotations__ = own
 
@@ -903,8 +910,6 @@ class NKIObject:
         for name, default in fields.items():
             if name in values:
                 object.__setattr__(self, name, values[name])
-            elif default is _REQUIRED:
-                wrong(f"{type(self).__name__}: {name} is not given and has no default")
             else:
                 object.__setattr__(self, name, _own(default))
         after = getattr(self, "__post_init__", None)
@@ -925,9 +930,6 @@ class NKIObject:
         return self.__dict__ == other.__dict__
 
     __hash__ = object.__hash__
-
-
-_REQUIRED = object()
 
 
 def _own(default: Any) -> Any:

@@ -6,6 +6,8 @@ a kernel; `active()` gives None there.
 
 from __future__ import annotations
 
+import builtins
+import math
 import sys
 import sysconfig
 from collections import Counter
@@ -162,10 +164,15 @@ def tracing() -> bool:
 @contextmanager
 def entered(session: Session) -> Iterator[Session]:
     _sessions.append(session)
+    lent = [module for module in (math,) if not hasattr(builtins, module.__name__)]
+    for module in lent:  # what the compiler knows without an import
+        setattr(builtins, module.__name__, module)
     try:
         yield session
     finally:
         _sessions.pop()
+        for module in lent:
+            delattr(builtins, module.__name__)
 
 
 def note_generation(generation: str) -> None:
