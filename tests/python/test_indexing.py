@@ -143,6 +143,9 @@ class Parts(unittest.TestCase):
             self.assertEqual(tile[:, 2].shape, (128, 512))
             self.assertEqual(tile[5].shape, (1, 4, 512))  # the partition dimension stays
             self.assertEqual(tile[64:96, 1, 0:10].shape, (32, 10))
+            rows, columns = nl.affine_range(16, 32), nl.affine_range(512)
+            self.assertEqual(t[3, rows, columns].shape, (16, 512))
+            self.assertEqual(t[3, rows, columns].offset, (3 * 128 + 16) * 512)
 
     def test_expressions_select_patterns(self) -> None:
         from trnsim import nl

@@ -211,6 +211,13 @@ version = absent_pkg.__version__.split(".")
         ):
             self.load("b.py", "import json.nothing\n")
 
+    def test_what_a_build_generates_is_stood_in_for(self) -> None:
+        self.write("pkg/__init__.py", "")
+        loaded = self.load("pkg/a.py", "from pkg import wire_pb2\nkind = wire_pb2.Message\n")
+        self.assertEqual(stand_in.name_of(loaded.scope["kind"]), "pkg.wire_pb2.Message")
+        with self.assertRaisesRegex(loader.LoadError, "cannot import name 'wire'"):
+            self.load("pkg/b.py", "from pkg import wire\n")
+
     def test_optional_imports_of_installed_modules_still_fail(self) -> None:
         """As NumPy's of a package that it can do without."""
         stand_in.install()

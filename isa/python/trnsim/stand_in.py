@@ -21,6 +21,8 @@ from trnsim import session
 _NKI = ("nki", "neuronxcc")  # parts of these that we do not have
 _WELL_KNOWN = {"flax", "jax", "jaxlib", "ml_dtypes", "pytest", "scipy", "torch", "transformers"}
 
+_GENERATED = ("_pb2", "_pb2_grpc")  # made when a package is built, and in no repository
+
 # What shapes cannot follow from: the user's words for making tensors on the host.
 _FACTORIES = {"empty", "full", "normal", "ones", "rand", "randint", "randn", "uniform", "zeros"}
 _LIKE = {"empty_like", "full_like", "ones_like", "rand_like", "randn_like", "zeros_like"}
@@ -328,10 +330,11 @@ class Finder:
     def find_spec(
         self, name: str, path: Any = None, target: Any = None
     ) -> importlib.machinery.ModuleSpec | None:
-        package, _, _ = name.rpartition(".")
+        package, _, last = name.rpartition(".")
         if package:
             parent = sys.modules.get(package)
-            if not isinstance(parent, _Module) and package.partition(".")[0] not in _NKI:
+            known = isinstance(parent, _Module) or package.partition(".")[0] in _NKI
+            if not known and not last.endswith(_GENERATED):
                 return None  # a part that a real module lacks
         elif name in self.own or name not in _WELL_KNOWN and self._misspelt(name):
             return None

@@ -18,7 +18,7 @@ import numpy as np
 
 from trnsim.dtypes import DType, dtype_of, of_isa
 from trnsim.errors import fail, kernel_line, wrong
-from trnsim.index import ArrayIndex, Index, Mask, ds
+from trnsim.index import ArrayIndex, Index, LoopRange, Mask, ds
 from trnsim.session import current
 
 if TYPE_CHECKING:
@@ -454,6 +454,10 @@ class Tensor:
         moved: list[tuple[int, ds]] = []
         affine = False
         for k in keys:
+            if isinstance(k, LoopRange):  # nl.affine_range(128) as an index
+                k = k.numbers
+            if isinstance(k, range):
+                k = slice(k.start, k.stop, k.step)
             if isinstance(k, ds):
                 start = k.start
                 if isinstance(start, (int, np.integer)):
