@@ -72,6 +72,7 @@ done < <(list_files)
 
 failed=false
 
+black=(black --quiet --line-length 100)
 if $format; then
   if ((${#cpp[@]})); then
     if $fix; then
@@ -87,9 +88,9 @@ if $format; then
   fi
   if ((${#python[@]})); then
     if $fix; then
-      black --quiet "${python[@]}"
+      "${black[@]}" "${python[@]}"
     else
-      black --quiet --check --diff "${python[@]}" || failed=true
+      "${black[@]}" --check --diff "${python[@]}" || failed=true
     fi
   fi
   for script in "${shell[@]}"; do
