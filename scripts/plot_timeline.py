@@ -83,9 +83,7 @@ def draw_engine(axes: Axes, thread: Thread, at: float, span: float) -> set[str]:
     for piece in thread.slices:
         if piece.category == "instruction" and piece.depth == 0:
             shown = max(us(piece.duration), span / 1500)  # a hair at least
-            by_class.setdefault(class_of(piece.name), []).append(
-                (us(piece.start), shown)
-            )
+            by_class.setdefault(class_of(piece.name), []).append((us(piece.start), shown))
     for name, bars in by_class.items():
         axes.broken_barh(
             bars,
@@ -123,9 +121,7 @@ def draw_flow(axes: Axes, before: Slice, after: Slice, rows: dict[str, float]) -
         [start, (start[0], middle), (end[0], middle), end],
         [Curve.MOVETO, Curve.CURVE4, Curve.CURVE4, Curve.CURVE4],
     )
-    axes.add_patch(
-        PathPatch(curve, facecolor="none", edgecolor=INK, linewidth=0.6, alpha=0.45)
-    )
+    axes.add_patch(PathPatch(curve, facecolor="none", edgecolor=INK, linewidth=0.6, alpha=0.45))
 
 
 def means(samples: list[tuple[int, float]], width: float) -> list[tuple[float, float]]:
@@ -199,9 +195,7 @@ def finish_engines(axes: Axes) -> None:
 def legend_of(used: set[str], pieces: list[Slice]) -> list[Patch]:
     """The classes drawn and the directions of DMA."""
     handles = [
-        Patch(color=color, label=name)
-        for name, (color, _) in CLASSES.items()
-        if name in used
+        Patch(color=color, label=name) for name, (color, _) in CLASSES.items() if name in used
     ]
     handles.append(Patch(color=STALL, label="waits"))
     handles += [
@@ -283,9 +277,7 @@ def draw_several(timelines: list[Timeline], titles: list[str], out: Path) -> Non
     ends = [max((s.end for s in some), default=1) for some in pieces]
     span = us(max(end - start for start, end in zip(starts, ends)))
     busy = [
-        name
-        for name in ENGINES
-        if any(one.threads[name].outer("instruction") for one in timelines)
+        name for name in ENGINES if any(one.threads[name].outer("instruction") for one in timelines)
     ]
     rows = {name: -float(i) for i, name in enumerate(busy)}
     figure, grid = plt.subplots(
@@ -331,9 +323,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "timeline", type=Path, nargs="+", help=".pftrace files of trn-sim"
-    )
+    parser.add_argument("timeline", type=Path, nargs="+", help=".pftrace files of trn-sim")
     parser.add_argument(
         "--title",
         action="append",

@@ -3,7 +3,9 @@
 
 Each is parsed with protobuf's own parser. Its slices must nest, its flows have both ends, and its
 sums be the report's: what each engine was active and stalled, what DMA moved and for how long.
-Usage: check_timeline.py TRN_SIM [TRACE ...], with further traces as text or binary.
+With --kernels it checks those of the kernels of traces/kernels for one core, at the sizes of
+tests/python/test_kernels.py; this needs the packages of the front end on the PYTHONPATH.
+Usage: check_timeline.py TRN_SIM [--kernels] [TRACE ...], with further traces as text or binary.
 """
 
 import json
@@ -54,18 +56,14 @@ class Checker:
 
 
 def near(got: float, expected: float, slack: float, what: str) -> None:
-    assert (
-        abs(got - expected) <= slack
-    ), f"{what}: {got}, the report says {expected} (+-{slack})"
+    assert abs(got - expected) <= slack, f"{what}: {got}, the report says {expected} (+-{slack})"
 
 
 def check_engine(timeline: Timeline, account: dict[str, Any], length: float) -> None:
     """Times in the file are rounded to ns, so each stretch without a gap may be off by one."""
     name = next(n for n in timeline.threads if n.lower() == account["engine"])
     thread = timeline.threads[name]
-    instructions = [
-        s for s in thread.slices if s.category in ("instruction", "semaphore")
-    ]
+    instructions = [s for s in thread.slices if s.category in ("instruction", "semaphore")]
     assert len(instructions) == account["instructions"], name
     stalls = thread.outer("stall")
     assert len(stalls) == len([s for s in thread.slices if s.category == "stall"])
@@ -98,9 +96,7 @@ def check_waits(timeline: Timeline) -> None:
 
 def check_dma(timeline: Timeline, report: dict[str, Any]) -> None:
     summary = report["summary"]
-    pieces = [
-        s for t in timeline.threads.values() for s in t.slices if s.category == "dma"
-    ]
+    pieces = [s for t in timeline.threads.values() for s in t.slices if s.category == "dma"]
     modes = ("static_dma", "software_dynamic_dma", "hardware_dynamic_dma")
     total = sum(summary[f"{mode}_size"] for mode in modes)
     packets = sum(summary[f"{mode}_packet_count"] for mode in modes)
@@ -110,9 +106,7 @@ def check_dma(timeline: Timeline, report: dict[str, Any]) -> None:
     near(covered(pieces), active, len(pieces) + 1, "DMA active")
     assert all(s.arguments["trigger"] for s in pieces)
     triggers = {
-        (a.thread, a.start, a.name)
-        for a, b in timeline.flows.values()
-        if b.category == "dma"
+        (a.thread, a.start, a.name) for a, b in timeline.flows.values() if b.category == "dma"
     }
     assert len(triggers) == summary["dma_transfer_count"]
 
@@ -195,44 +189,75 @@ def check_refusals(checker: Checker, trace: str) -> None:
         assert result.stdout == ""
 
 
+def check(checker: Checker, trace: str) -> tuple[dict[str, Any], Timeline]:
+    """The timeline of a trace against its report."""
+    report, timeline = checker.run(trace)
+    assert timeline.about["dropped_events"] == 0
+    assert list(timeline.threads)[:5] == ["Tensor", "Vector", "Scalar", "GpSimd", "Sync"]
+    for account in report["cores"][0]["engines"]:
+        check_engine(timeline, account, report["device_time_ns"])
+    check_waits(timeline)
+    check_dma(timeline, report)
+    check_counters(timeline, report)
+    return report, timeline
+
+
+def told(name: str, timeline: Timeline, size: int) -> None:
+    print(f"{name}: {timeline.about['events']} events, {len(timeline.flows)} flows, {size} bytes")
+
+
+def check_programs(checker: Checker, programs: list[Path]) -> None:
+    for program in programs:
+        trace = str(checker.folder / "trace.bin")
+        if program.suffix == ".trn":
+            assert checker.call("asm", str(program), "-o", trace).returncode == 0
+        else:
+            trace = str(program)
+        report, timeline = check(checker, trace)
+        first = checker.file.read_bytes()
+        checker.run(trace)
+        assert checker.file.read_bytes() == first, "two runs differ"
+        check_window(checker, trace, timeline, report["device_time_ns"])
+        check_bound(checker, trace, timeline)
+        told(os.path.relpath(program, ROOT), timeline, len(first))
+    check_refusals(checker, trace)
+
+
+def check_kernels(checker: Checker) -> None:
+    """All kernels for one core. A line of the kernel stands beside each instruction that has one."""
+    sys.path.insert(0, str(ROOT / "tests" / "python"))
+    import test_kernels as kernels
+
+    assert not kernels.MISSING, kernels.MISSING
+    cases = [case for case in kernels.CASES + kernels.OLD_CASES if case.cores == 1]
+    assert len(cases) >= 40
+    failed = []
+    for case in cases:
+        trace = checker.folder / "kernel.bin"
+        trace.write_bytes(kernels.traced(case).data)
+        try:
+            _, timeline = check(checker, str(trace))
+            file = f"{case.kernel.split(':')[0]}.py:"
+            places = {s.place for t in timeline.threads.values() for s in t.slices}
+            assert any(file in place for place in places), f"no slice names {file}"
+        except (AssertionError, ValueError) as error:
+            failed.append(f"{kernels.title(case)}: {error}")
+            continue
+        told(kernels.title(case), timeline, checker.file.stat().st_size)
+    assert not failed, "\n".join(failed)
+
+
 def main() -> None:
+    trn_sim, *more = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        checker = Checker(sys.argv[1], Path(name))
-        programs = sorted(ROOT.glob("traces/*.trn")) + sorted(
-            ROOT.glob("tests/golden/*/program.trn")
-        )
+        checker = Checker(trn_sim, Path(name))
+        if "--kernels" in more:
+            check_kernels(checker)
+            return
+        programs = sorted(ROOT.glob("traces/*.trn"))
+        programs += sorted(ROOT.glob("tests/golden/*/program.trn"))
         assert len(programs) >= 7
-        programs += [Path(more).resolve() for more in sys.argv[2:]]
-        for program in programs:
-            trace = str(Path(name, "trace.bin"))
-            if program.suffix == ".trn":
-                assert checker.call("asm", str(program), "-o", trace).returncode == 0
-            else:
-                trace = str(program)
-            report, timeline = checker.run(trace)
-            assert timeline.about["dropped_events"] == 0
-            assert list(timeline.threads)[:5] == [
-                "Tensor",
-                "Vector",
-                "Scalar",
-                "GpSimd",
-                "Sync",
-            ]
-            for account in report["cores"][0]["engines"]:
-                check_engine(timeline, account, report["device_time_ns"])
-            check_waits(timeline)
-            check_dma(timeline, report)
-            check_counters(timeline, report)
-            first = checker.file.read_bytes()
-            checker.run(trace)
-            assert checker.file.read_bytes() == first, "two runs differ"
-            check_window(checker, trace, timeline, report["device_time_ns"])
-            check_bound(checker, trace, timeline)
-            print(
-                f"{os.path.relpath(program, ROOT)}: {timeline.about['events']} events, "
-                f"{len(timeline.flows)} flows, {len(first)} bytes"
-            )
-        check_refusals(checker, trace)
+        check_programs(checker, programs + [Path(one).resolve() for one in more])
 
 
 if __name__ == "__main__":
