@@ -1,6 +1,4 @@
 // Parts of tensors at their corners.
-#include "isa/frontend/view.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "isa/frontend/view.h"
 #include "tests/isa/frontend_kernel.h"
 
 namespace trn::isa::frontend {
@@ -130,11 +129,15 @@ TEST_F(FrontendView, AReshapeCutsAndJoinsWhatFollowsEachOther) {
 
 TEST_F(FrontendView, AReshapeThatNeedsACopyIsRefused) {
   const View gaps = tile.sliced(2, 0, 4, 1);  // 4 of each 8
-  EXPECT_THAT(error_of([&] { (void)gaps.reshaped(Shape{128, 16}); }),
+  EXPECT_THAT(error_of([&] {
+                (void)gaps.reshaped(Shape{128, 16});
+              }),
               HasSubstr("[128, 4, 4] to [128, 16] would need a copy"));
   // Partitions do not become elements.
   EXPECT_THAT(error_of([&] { (void)tile.reshaped(Shape{64, 64}); }), HasSubstr("need a copy"));
-  EXPECT_THAT(error_of([&] { (void)tile.reshaped(Shape{128, 33}); }),
+  EXPECT_THAT(error_of([&] {
+                (void)tile.reshaped(Shape{128, 33});
+              }),
               HasSubstr("expected 4096 elements as in [128, 4, 8], got [128, 33]"));
 }
 
@@ -160,12 +163,16 @@ TEST_F(FrontendView, ABroadcastStandsStill) {
   EXPECT_THAT(steps(wide), ElementsAre(0, 0, 0));
   EXPECT_EQ(wide.offset, 5);
   EXPECT_THAT(sizes(table.broadcast(Shape{3, 100, 64})), ElementsAre(3, 100, 64));
-  EXPECT_THAT(error_of([&] { (void)table.broadcast(Shape{100, 128}); }),
+  EXPECT_THAT(error_of([&] {
+                (void)table.broadcast(Shape{100, 128});
+              }),
               HasSubstr("[100, 64] does not fit [100, 128]"));
   EXPECT_THAT(error_of([&] { (void)table.broadcast(Shape{64}); }),
               HasSubstr("expected at least 2 dimensions, got 1"));
   const View row = tile.sliced(0, 0, 1, 1);
-  EXPECT_THAT(error_of([&] { (void)row.broadcast(Shape{128, 4, 8}); }),
+  EXPECT_THAT(error_of([&] {
+                (void)row.broadcast(Shape{128, 4, 8});
+              }),
               HasSubstr("the partition dimension of [1, 4, 8] cannot be broadcast"));
 }
 
@@ -201,10 +208,14 @@ TEST_F(FrontendView, IndexExpressionsAreStepsOfTheirAxes) {
 TEST_F(FrontendView, IndexExpressionsStayWithinTheTensor) {
   const std::vector<View::Axis> last = {{33, {3, 0}}, {64, {0, 1}}};
   EXPECT_EQ(table.affine(Shape{3, 0}, last).offset, 192);  // rows 3 .. 99
-  EXPECT_THAT(error_of([&] { (void)table.affine(Shape{4, 0}, last); }),
+  EXPECT_THAT(error_of([&] {
+                (void)table.affine(Shape{4, 0}, last);
+              }),
               HasSubstr("dimension 0: expected within 0..99, got 4..100"));
   const std::vector<View::Axis> down = {{4, {0, -1}}};
-  EXPECT_THAT(error_of([&] { (void)table.affine(Shape{0, 2}, down); }),
+  EXPECT_THAT(error_of([&] {
+                (void)table.affine(Shape{0, 2}, down);
+              }),
               HasSubstr("dimension 1: expected within 0..63, got -1..2"));
 }
 
@@ -213,16 +224,22 @@ TEST_F(FrontendView, PatternsGoOverTheWholeTensor) {
   const View rows = table.pattern(Pairs{{128, 50}, {1, 64}}, 64, Dtype::Fp32);  // odd rows
   EXPECT_THAT(sizes(rows), ElementsAre(50, 64));
   EXPECT_EQ(rows.offset, 64);
-  EXPECT_THAT(error_of([&] { (void)table.pattern(Pairs{{128, 51}, {1, 64}}, 64, Dtype::Fp32); }),
+  EXPECT_THAT(error_of([&] {
+                (void)table.pattern(Pairs{{128, 51}, {1, 64}}, 64, Dtype::Fp32);
+              }),
               HasSubstr("expected elements within 0..6399, got 64..6527"));
-  EXPECT_THAT(error_of([&] { (void)table.pattern(Pairs{{64, 0}}, 0, Dtype::Fp32); }),
+  EXPECT_THAT(error_of([&] {
+                (void)table.pattern(Pairs{{64, 0}}, 0, Dtype::Fp32);
+              }),
               HasSubstr("counts of at least 1, got 0"));
   // On chip the first pair goes over partitions, a partition's 32 elements apart.
   const View lower = tile.pattern(Pairs{{32, 64}, {2, 16}}, 64 * 32 + 1, Dtype::Fp32);
   EXPECT_EQ(lower.partition, 64);
   EXPECT_EQ(lower.offset, 1);
   EXPECT_THAT(partitions(lower), ElementsAre(1, 0));
-  EXPECT_THAT(error_of([&] { (void)tile.pattern(Pairs{{31, 64}, {1, 8}}, 0, Dtype::Fp32); }),
+  EXPECT_THAT(error_of([&] {
+                (void)tile.pattern(Pairs{{31, 64}, {1, 8}}, 0, Dtype::Fp32);
+              }),
               HasSubstr("one partition's 32 elements, got 31"));
   const View halves = table.pattern(Pairs{{1, 12800}}, 0, Dtype::Bf16);
   EXPECT_EQ(halves.storage_elements, 12800);
