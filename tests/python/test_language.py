@@ -450,6 +450,16 @@ class Language(unittest.TestCase):
     def test_a_tensor_that_is_given_is_true(self) -> None:
         self.assertTrue(bool(self.x))
 
+    def test_blocks_that_are_more_than_sbuf_are_tiles_of_their_own(self) -> None:
+        big = nl.zeros((18, nl.par_dim(128), 8192), nl.bfloat16, buffer=nl.sbuf)
+        self.assertEqual((big.shape, self.names()), ((18, 128, 8192), ["MEMSET"] * 18))
+        self.assertNotEqual(big[0].view_.storage, big[1].view_.storage)
+        for n in range(18):
+            big[n] = nl.exp(big[n])
+        self.assertEqual(self.names(), ["activation"] * 18)
+        fits = nl.ndarray((4, nl.par_dim(128), 8192), nl.bfloat16, buffer=nl.sbuf)
+        self.assertEqual(fits[0].view_.storage, fits[1].view_.storage)
+
     def test_allocators_place_tiles(self) -> None:
         from trnsim import compiler as ncc
 

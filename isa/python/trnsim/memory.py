@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from trnsim.tensor import Tensor, Tiles
 
 __all__ = ["Allocator", "Buffer", "hbm", "private_hbm", "psum", "sbuf", "shared_hbm"]
 
+SBUF_PARTITION_BYTES = 212984  # what kernels may use of a partition; see nl.tile_size
 PSUM_BANK_BYTES = 2048
 
 
@@ -213,10 +215,24 @@ def make(
     if isinstance(where, Allocator) and not _automatic:
         return _placed(sizes, partition, dtype, where, name or "")
     place = None if address is None else (int(address[0] or 0), int(address[1]))
+    if partition > 0 and place is None and where.memory == "sbuf":
+        if dtype.itemsize * math.prod(sizes) // sizes[partition] > SBUF_PARTITION_BYTES:
+            return _apart(sizes, partition, dtype, name or "")
     view = session.builder.tensor(
         where.memory, sizes, dtype.isa, name=name or "", partition_dim=partition, address=place
     )
     return Tensor(view, dtype, where.memory)
+
+
+def _apart(sizes: list[int], partition: int, dtype: DType, name: str) -> Tensor:
+    """Blocks that together are more than SBUF: a tile each, of which the builder spills some."""
+    builder = current().builder
+    blocks = tuple(sizes[:partition])
+    table = {
+        tuple(block): builder.tensor("sbuf", sizes[partition:], dtype.isa, name=name)
+        for block in np.ndindex(*blocks)
+    }
+    return _of_tiles(table, blocks, sizes, dtype, "sbuf")
 
 
 def _placed(sizes: list[int], partition: int, dtype: DType, where: Allocator, name: str) -> Tensor:
@@ -250,9 +266,19 @@ def _placed(sizes: list[int], partition: int, dtype: DType, where: Allocator, na
                 where.memory, tile, dtype.isa, name=name, address=address
             )
         table[block] = made[address]
+    return _of_tiles(table, blocks, sizes, dtype, where.memory)
+
+
+def _of_tiles(
+    table: dict[tuple[int, ...], Any],
+    blocks: tuple[int, ...],
+    sizes: list[int],
+    dtype: DType,
+    memory: str,
+) -> Tensor:
     tensor = Tensor.__new__(Tensor)
     tensor._origin = None
-    tensor._memory = where.memory
+    tensor._memory = memory
     tensor._view = None
     tensor._dtype = dtype
     tensor._shape = tuple(sizes)
