@@ -203,6 +203,20 @@ TEST_F(Hazards, ATileReadBackwardsOverPartitionsIsTheSameTile) {
   EXPECT_THAT(last(), ElementsAre(0));
 }
 
+TEST_F(Hazards, EachSourceOfASumIsWaitedFor) {
+  const std::vector<View> sources = {tile(), tile(), tile()};
+  kernel.fill(sources[2]);
+  kernel.builder().dma_compute({.name = "nisa.dma_compute"}, kernel.hbm({128, 64}), sources);
+  EXPECT_THAT(last(), ElementsAre(0));
+}
+
+TEST_F(Hazards, ASourceOfASumIsNotOverwrittenTooEarly) {
+  const std::vector<View> sources = {tile(), tile()};
+  kernel.builder().dma_compute({.name = "nisa.dma_compute"}, kernel.hbm({128, 64}), sources);
+  kernel.fill(sources[1]);
+  EXPECT_THAT(last(), ElementsAre(0));
+}
+
 // ---- products ----
 
 TEST_F(Hazards, WeightsWaitForAllThatTheProductNeeds) {

@@ -445,17 +445,18 @@ TEST(CheckOrder, FindsEachWaitThatIsLeftOut) {
 }
 
 /// A loop that loads a tile and works on it: its loads take turns with 32 semaphores.
-Calls write_loop(Kernel& kernel, int iterations) {
+Calls write_loop(Kernel& kernel, int iterations, bool tagged = true) {
   Calls calls;
-  const View input = kernel.hbm({64, 64}, Dtype::Fp32);
-  const View sum = kernel.sbuf({64, 64});
+  const View input = kernel.hbm({32, 16}, Dtype::Fp32);
+  const View sum = kernel.sbuf({32, 16});
   kernel.fill(sum);
   calls[index(Engine::Vector)].push_back(0);
   for (int i = 1; i <= 2 * iterations; i += 2) {
     kernel.line(2);
-    const View tile = kernel.sbuf({64, 64});
+    const View tile = kernel.sbuf({32, 16});
     kernel.load(tile, input);
-    std::get<DmaDirect2d>(kernel.builder().nodes().back().op).queue = static_cast<std::uint8_t>(i);
+    auto& transfer = std::get<DmaDirect2d>(kernel.builder().nodes().back().op);
+    if (tagged) transfer.queue = static_cast<std::uint8_t>(i);
     kernel.line(3);
     kernel.add(sum, sum, tile);
     calls[index(Engine::Vector)].push_back(static_cast<std::uint32_t>(i + 1));
@@ -481,6 +482,21 @@ TEST(Synchronise, ASemaphoreThatIsFullIsFollowedByAFreshOne) {
       const std::string wrong = execution.run(run);
       ASSERT_EQ(wrong, "") << "run " << run << streams_text(made.trace.code[0]);
     }
+  }
+}
+
+TEST(CheckOrder, FindsEachWaitThatIsLeftOutOfALoop) {
+  const auto made = [](std::int64_t drop) {
+    Kernel kernel({.prefetch_tiles = 2});
+    write_loop(kernel, 110, false);  // its semaphores come round after 32
+    return kernel.finish(drop);
+  };
+  const Finished whole = made(-1);
+  EXPECT_FALSE(whole.loops.empty());
+  EXPECT_THAT(check_order(whole.trace.code[0]), IsEmpty());
+  for (std::uint64_t n = 0; n < whole.sync[0].waits; ++n) {
+    const Finished broken = made(static_cast<std::int64_t>(n));
+    EXPECT_FALSE(check_order(broken.trace.code[0], 1).empty()) << "without wait " << n;
   }
 }
 
