@@ -12,7 +12,7 @@ from recorder import tracing
 from trace_support import NO_NATIVE, ROOT
 
 if recorder.NATIVE:
-    from trnsim import nisa, nl, session
+    from trnsim import nisa, nisa_old, nl, session
 
 LINE = 42
 REFERENCE = ROOT / "docs" / "reference" / "isa.md"
@@ -727,6 +727,65 @@ CASES = [
     Case("sendrecv dtype", "nisa.sendrecv(s(128, 8), b(128, 8), 1, 1)", "dst", "bf", "float32"),
 ]
 
+# The same limits hold in the older API, whose results are returned.
+OLD_CASES = [
+    Case(
+        "both in psum", "nisa.tensor_tensor(p(128, 8), p(128, 8), nl.add)", "data2", "psum", "sbuf"
+    ),
+    Case("contraction", "nisa.nc_matmul(b(64, 128), b(128, 8))", "moving", "128", "64"),
+    Case("stationary", "nisa.nc_matmul(b(128, 256), b(128, 8))", "stationary", "256", "128"),
+    Case("moving", "nisa.nc_matmul(b(128, 128), b(128, 513))", "moving", "513", "512"),
+    Case(
+        "transpose",
+        "nisa.nc_transpose(s(128, 256), engine=nisa.tensor_engine)",
+        "data",
+        "256",
+        "128",
+    ),
+    Case("sizes", "nisa.tensor_tensor(s(128, 8), s(128, 9), nl.add)", "data2", "9", "8"),
+    Case(
+        "values",
+        "nisa.tensor_scalar(s(128, 8), nl.add, s(128, 2))",
+        "operand0",
+        "[128, 2]",
+        "[128, 1]",
+    ),
+    Case("bn_stats", "nisa.bn_stats(s(128, 513))", "data", "513", "512"),
+    Case("bn_aggr", "nisa.bn_aggr(s(128, 7))", "data", "7", "3"),
+    Case("max8", "nisa.max8(src=s(128, 7))", "src", "7", "8"),
+    Case(
+        "predicate",
+        "nisa.tensor_copy_predicated(src=s(128, 8), dst=s(128, 8), predicate=s(128, 8))",
+        "predicate",
+        "fp32",
+        "uint8",
+    ),
+    Case(
+        "partition reduce",
+        "nisa.tensor_partition_reduce(nl.add, p(128, 8))",
+        "data",
+        "psum",
+        "sbuf",
+    ),
+    Case("start", "nisa.reciprocal(s(128, 8)[16:48])", "data", "got 16", "0, 32, 64 or 96"),
+    Case("partitions of a load", "nl.load(h(256, 8))", "src", "256", "128"),
+    Case("load from psum", "nl.load(p(128, 8))", "src", "psum", "hbm"),
+    Case(
+        "bitwise",
+        "nisa.tensor_tensor(s(128, 8), s(128, 8), nl.bitwise_and)",
+        "op",
+        "float32",
+        "integers",
+    ),
+    Case(
+        "engine",
+        "nisa.tensor_tensor(s(128, 8), s(128, 8), nl.add, engine=nisa.scalar_engine)",
+        "engine",
+        "scalar",
+        "vector",
+    ),
+]
+
 # Limits that no call of a kernel can break, and why.
 NOT_REACHED = {
     r"(DMA_\w+)\.queue range": "the builder chooses the ring",
@@ -811,28 +870,37 @@ def names() -> dict[str, Any]:
     return dict(nisa=nisa, nl=nl, s=s, b=b, p=p, h=h, b_h=b_h, rs=rs, lg=lg, topk=topk)
 
 
-def message_of(call: str) -> str:
+def message_of(call: str, generation: str = "new") -> str:
     """What breaking a limit in line LINE of limits_kernel.py says."""
     ours = mock.patch.object(session, "_HIDDEN", (*session._HIDDEN, __file__))
-    with tracing() as builder, ours:
-        builder.real.hide_frames(__file__)
-        code = compile("\n" * (LINE - 1) + call, "limits_kernel.py", "exec")
-        try:
-            exec(code, names())
-        except Exception as error:
-            if type(error).__name__ != "TraceError":
-                raise
-            return str(error)
+    code = compile("\n" * (LINE - 1) + call, "limits_kernel.py", "exec")
+    try:
+        with ours, tracing(generation) as builder:
+            builder.real.hide_frames(__file__)
+            space = names()
+            if generation == "old":
+                space["nisa"] = nisa_old
+            exec(code, space)
+    except Exception as error:
+        if type(error).__name__ != "TraceError":
+            raise
+        return str(error)
     return "nothing: it was accepted"
 
 
 @unittest.skipUnless(recorder.NATIVE, NO_NATIVE)
 class Limits(unittest.TestCase):
     def test_each_message_names_place_call_operand_value_and_limit(self) -> None:
-        for case in CASES:
+        self.check(CASES, "new")
+
+    def test_the_older_api_says_the_same(self) -> None:
+        self.check(OLD_CASES, "old")
+
+    def check(self, cases: list[Case], generation: str) -> None:
+        for case in cases:
             with self.subTest(case.breaks, call=case.call):
-                text = message_of(case.call)
-                api = re.match(r"(nisa\.\w+|\w+)\(", case.call)
+                text = message_of(case.call, generation)
+                api = re.match(r"((?:nisa|nl)\.\w+|\w+)\(", case.call)
                 assert api is not None
                 call = {
                     "rs": "nisa.range_select",
