@@ -12,6 +12,7 @@ from recorder import tracing
 from trace_support import NO_NATIVE, ROOT
 
 if recorder.NATIVE:
+    from trnsim import collectives as ncoll
     from trnsim import nisa, nisa_old, nl, session
 
 LINE = 42
@@ -727,6 +728,205 @@ CASES = [
     Case("sendrecv dtype", "nisa.sendrecv(s(128, 8), b(128, 8), 1, 1)", "dst", "bf", "float32"),
 ]
 
+COLLECTIVE_CASES = [
+    Case(
+        "ALL_REDUCE.src memory",
+        "ncoll.all_reduce([p(128, 8)], [h(128, 8)], g, nl.add)",
+        "srcs",
+        "psum",
+        "hbm or sbuf",
+    ),
+    Case(
+        "ALL_REDUCE.dst memory",
+        "ncoll.all_reduce([s(128, 8)], [p(128, 8)], g, nl.add)",
+        "dsts",
+        "psum",
+        "hbm or sbuf",
+    ),
+    Case(
+        "reduction",
+        "ncoll.all_reduce([h(128, 8)], [h(128, 8)], g, nl.multiply)",
+        "op",
+        "multiply",
+        "add",
+    ),
+    Case(
+        "priority",
+        "ncoll.all_reduce([h(128, 8)], [h(128, 8)], g, nl.add, priority=1)",
+        "priority",
+        "1",
+        "trn3",
+    ),
+    Case(
+        "ALL_GATHER.src memory",
+        "ncoll.all_gather([p(128, 8)], [h(256, 8)], g)",
+        "srcs",
+        "psum",
+        "hbm or sbuf",
+    ),
+    Case(
+        "ALL_GATHER.dst memory",
+        "ncoll.all_gather([s(64, 8)], [p(128, 8)], g)",
+        "dsts",
+        "psum",
+        "hbm or sbuf",
+    ),
+    Case(
+        "ALL_GATHER.dimension range",
+        "ncoll.all_gather([s(64, 8)], [s(128, 8)], g, 2)",
+        "collective_dim",
+        "2",
+        "0 or 1",
+    ),
+    Case(
+        "ALL_GATHER_V.src memory",
+        "ncoll.all_gather_v([s(64, 8)], [h(128, 8)], g, h(2, 2))",
+        "srcs",
+        "sbuf",
+        "hbm",
+    ),
+    Case(
+        "ALL_GATHER_V.dst memory",
+        "ncoll.all_gather_v([h(64, 8)], [s(128, 8)], g, h(2, 2))",
+        "dsts",
+        "sbuf",
+        "hbm",
+    ),
+    Case(
+        "ALL_GATHER_V.metadata memory",
+        "ncoll.all_gather_v([h(64, 8)], [h(128, 8)], g, s(2, 2))",
+        "metadata_tensor",
+        "sbuf",
+        "hbm",
+    ),
+    Case(
+        "REDUCE_SCATTER.src memory",
+        "ncoll.reduce_scatter([p(128, 8)], [h(64, 8)], g, 0, nl.add)",
+        "srcs",
+        "psum",
+        "hbm or sbuf",
+    ),
+    Case(
+        "REDUCE_SCATTER.dst memory",
+        "ncoll.reduce_scatter([s(128, 8)], [p(64, 8)], g, 0, nl.add)",
+        "dsts",
+        "psum",
+        "hbm or sbuf",
+    ),
+    Case(
+        "REDUCE_SCATTER.dimension range",
+        "ncoll.reduce_scatter([s(128, 8)], [s(64, 8)], g, 2, nl.add)",
+        "collective_dim",
+        "2",
+        "0 or 1",
+    ),
+    Case(
+        "ALL_TO_ALL.src memory",
+        "ncoll.all_to_all([s(128, 8)], [h(128, 8)], g)",
+        "srcs",
+        "sbuf",
+        "hbm",
+    ),
+    Case(
+        "ALL_TO_ALL.dst memory",
+        "ncoll.all_to_all([h(128, 8)], [s(128, 8)], g)",
+        "dsts",
+        "sbuf",
+        "hbm",
+    ),
+    Case(
+        "ALL_TO_ALL.dimension range",
+        "ncoll.all_to_all([h(128, 8)], [h(128, 8)], g, 1)",
+        "collective_dim",
+        "1",
+        "0 in hbm",
+    ),
+    Case(
+        "ALL_TO_ALL_V.src memory",
+        "ncoll.all_to_all_v([s(128, 8)], [h(128, 8)], g, h(2, 2))",
+        "srcs",
+        "sbuf",
+        "hbm",
+    ),
+    Case(
+        "ALL_TO_ALL_V.dst memory",
+        "ncoll.all_to_all_v([h(128, 8)], [s(128, 8)], g, h(2, 2))",
+        "dsts",
+        "sbuf",
+        "hbm",
+    ),
+    Case(
+        "ALL_TO_ALL_V.metadata memory",
+        "ncoll.all_to_all_v([h(128, 8)], [h(128, 8)], g, s(2, 2))",
+        "metadata_tensor",
+        "sbuf",
+        "hbm",
+    ),
+    Case(
+        "COLLECTIVE_PERMUTE.src memory",
+        "ncoll.collective_permute([s(128, 8)], [h(128, 8)], [[0, 1], [1, 0]])",
+        "srcs",
+        "sbuf",
+        "hbm",
+    ),
+    Case(
+        "COLLECTIVE_PERMUTE.dst memory",
+        "ncoll.collective_permute([h(128, 8)], [s(128, 8)], [[0, 1], [1, 0]])",
+        "dsts",
+        "sbuf",
+        "hbm",
+    ),
+    Case(
+        "COLLECTIVE_PERMUTE_IMPLICIT.src memory",
+        "ncoll.collective_permute_implicit([[p(128, 8)]], [[h(128, 8)]], g)",
+        "srcs_by_channel",
+        "psum",
+        "hbm or sbuf",
+    ),
+    Case(
+        "COLLECTIVE_PERMUTE_IMPLICIT.dst memory",
+        "ncoll.collective_permute_implicit([[s(128, 8)]], [[p(128, 8)]], g)",
+        "dsts_by_channel",
+        "psum",
+        "hbm or sbuf",
+    ),
+    Case(
+        "COLLECTIVE_PERMUTE_IMPLICIT.channels range",
+        "ncoll.collective_permute_implicit([[h(8, 8)]] * 5, [[h(8, 8)]] * 5, g, (0, 1, 2, 3, 4))",
+        "channel_ids",
+        "5",
+        "4 channels",
+    ),
+    Case(
+        "COLLECTIVE_PERMUTE_IMPLICIT_REDUCE.src0 memory",
+        "ncoll.collective_permute_implicit_reduce([[p(8, 8)]], [[h(8, 8)]], [[h(8, 8)]], g, nl.add)",
+        "srcs0_by_channel",
+        "psum",
+        "hbm or sbuf",
+    ),
+    Case(
+        "COLLECTIVE_PERMUTE_IMPLICIT_REDUCE.src1 memory",
+        "ncoll.collective_permute_implicit_reduce([[s(8, 8)]], [[p(8, 8)]], [[s(8, 8)]], g, nl.add)",
+        "srcs1_by_channel",
+        "psum",
+        "hbm or sbuf",
+    ),
+    Case(
+        "COLLECTIVE_PERMUTE_IMPLICIT_REDUCE.dst memory",
+        "ncoll.collective_permute_implicit_reduce([[s(8, 8)]], [[s(8, 8)]], [[p(8, 8)]], g, nl.add)",
+        "dsts_by_channel",
+        "psum",
+        "hbm or sbuf",
+    ),
+    Case(
+        "COLLECTIVE_PERMUTE_IMPLICIT_REDUCE.channels range",
+        "ncoll.collective_permute_implicit_reduce(*[[[h(8, 8)]] * 5] * 3, g, nl.add, (0, 1, 2, 3, 4))",
+        "channel_ids",
+        "5",
+        "4 channels",
+    ),
+]
+
 # The same limits hold in the older API, whose results are returned.
 OLD_CASES = [
     Case(
@@ -792,7 +992,10 @@ NOT_REACHED = {
     r"DMA_\w+\.index (memory|elements)": "the form of a vector offset is checked in test_language",
     r"(EVENT_SEMAPHORE_RANGE_CLEAR|REGISTER_\w+|TENSOR_LOAD|LOOP|END_LOOP|RANK_ID)\..*": "sequencer",
     r"ACT_TABLE_LOAD\.table_sel range": "the builder chooses the table",
-    r"(ALL|REDUCE_SCATTER|COLLECTIVE|CORE_BARRIER)\w*\..*": "collectives: test_language",
+    r"\w+\.stream range": "the builder chooses the stream",
+    r"COLLECTIVE_PERMUTE\.(source|target) range": "ranks of a replica group",
+    r"COLLECTIVE_PERMUTE_IMPLICIT_CURRENT_PROCESSING_RANK_ID\..*": "sequencer",
+    r"CORE_BARRIER\.semaphore range": "the builder chooses the semaphore",
 }
 
 
@@ -867,7 +1070,20 @@ def names() -> dict[str, Any]:
         src=lambda: b(16, 64),
         k=lambda: 8,
     )
-    return dict(nisa=nisa, nl=nl, s=s, b=b, p=p, h=h, b_h=b_h, rs=rs, lg=lg, topk=topk)
+    return dict(
+        nisa=nisa,
+        nl=nl,
+        s=s,
+        b=b,
+        p=p,
+        h=h,
+        b_h=b_h,
+        rs=rs,
+        lg=lg,
+        topk=topk,
+        ncoll=ncoll,
+        g=ncoll.ReplicaGroup([[0, 1]]),
+    )
 
 
 def message_of(call: str, generation: str = "new") -> str:
@@ -893,6 +1109,9 @@ class Limits(unittest.TestCase):
     def test_each_message_names_place_call_operand_value_and_limit(self) -> None:
         self.check(CASES, "new")
 
+    def test_collectives_do_so_too(self) -> None:
+        self.check(COLLECTIVE_CASES, "new")
+
     def test_the_older_api_says_the_same(self) -> None:
         self.check(OLD_CASES, "old")
 
@@ -900,7 +1119,7 @@ class Limits(unittest.TestCase):
         for case in cases:
             with self.subTest(case.breaks, call=case.call):
                 text = message_of(case.call, generation)
-                api = re.match(r"((?:nisa|nl)\.\w+|\w+)\(", case.call)
+                api = re.match(r"((?:nisa|nl|ncoll)\.\w+|\w+)\(", case.call)
                 assert api is not None
                 call = {
                     "rs": "nisa.range_select",
@@ -918,7 +1137,7 @@ class Limits(unittest.TestCase):
                 self.assertIn(case.limit, said)
 
     def test_no_documented_limit_is_left_out(self) -> None:
-        tested = {case.breaks for case in CASES}
+        tested = {case.breaks for case in CASES + COLLECTIVE_CASES}
         left = {
             limit
             for limit in documented() - tested
@@ -928,7 +1147,7 @@ class Limits(unittest.TestCase):
 
     def test_no_case_is_for_a_limit_that_is_gone(self) -> None:
         known = documented()
-        for case in CASES:
+        for case in CASES + COLLECTIVE_CASES:
             if re.match(r"[A-Z0-9_]+\.", case.breaks):
                 self.assertIn(case.breaks, known)
 
