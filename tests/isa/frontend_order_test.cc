@@ -273,11 +273,14 @@ Calls write_random(Kernel& kernel, std::uint32_t seed, const std::set<int>& left
   const View input = kernel.hbm({64, 64}, Dtype::Fp32, "in", TensorKind::Input);
   const View output = kernel.hbm({64, 64}, Dtype::Fp32, "out", TensorKind::Output);
   const View scratch = kernel.hbm({64, 64});
+  const View table = kernel.hbm({64, 32});  // all of it is picked: the checker knows no extents
   std::vector<View> tiles;
   for (int i = 0; i < 3; ++i) tiles.push_back(kernel.sbuf({64, 32}));
   tiles.push_back(kernel.sbuf_at(8192, {64, 32}));
   tiles.push_back(kernel.sbuf_at(8192 + 64, {64, 32}));  // from the other's middle
   const View weights = kernel.sbuf({64, 64}, Dtype::Bf16);
+  const View one = kernel.sbuf({64, 1});
+  const View picks = kernel.sbuf({64, 1}, Dtype::Int32);
   const std::array<View, 2> banks = {kernel.psum({64, 32}), kernel.psum({64, 32})};
   const auto part = [&](const View& view) {  // some rows and columns
     const View some = rows(view, pick(2) != 0 ? 32 : 0, 32);
@@ -295,7 +298,7 @@ Calls write_random(Kernel& kernel, std::uint32_t seed, const std::set<int>& left
   for (int i = 0; i < length; ++i) {
     kernel.line(2 + static_cast<std::uint32_t>(i) % lines);
     // All is picked, also for what is left out.
-    const std::size_t kind = pick(11);
+    const std::size_t kind = pick(15);
     const View a = tile();
     const View b = tile();
     const View c = tile();
@@ -336,6 +339,19 @@ Calls write_random(Kernel& kernel, std::uint32_t seed, const std::set<int>& left
         break;
       case 9:
         kernel.fill(a_part, adder);
+        break;
+      case 10:
+        kernel.builder().activation({.name = "nisa.activation"}, a, ActivationFunction::Exp, b,
+                                    {.reduce_result = one});
+        break;
+      case 11:
+        kernel.builder().transpose({.name = "nisa.nc_transpose"}, rows(a, 0, 32), rows(b, 32, 32));
+        break;
+      case 13:
+        kernel.load(table, a);
+        break;
+      case 12:
+        kernel.builder().dma_copy({.name = "nisa.dma_copy"}, a, table, {.index = picks});
         break;
       default:
         kernel.load(a_part, b_part);
