@@ -56,6 +56,7 @@ struct TraceInfo {
   std::vector<SourceLocation> locations = {{}};
   std::vector<std::string> labels = {""};
   std::vector<CoreBinding> cores;
+  std::vector<std::string> warnings;  ///< of whoever made the trace; a run's report repeats them
   friend bool operator==(const TraceInfo&, const TraceInfo&) = default;
 };
 

@@ -536,6 +536,9 @@ class Parser {
       expect_count(tokens, 2);
     } else if (name == ".work") {
       parse_work(tokens);
+    } else if (name == ".warning") {
+      info.warnings.push_back(text_of(token(tokens, 1, "a text")));
+      expect_count(tokens, 2);
     } else if (name == ".location") {
       const SourceLocation location = location_of(token(tokens, 1, "file:line"));
       locations_.emplace(location_key(location), info.locations.size());
@@ -567,8 +570,8 @@ class Parser {
     } else {
       throw Failure{1, fmt::format("unknown directive '{}'{}", name,
                                    did_you_mean(name, {".trace", ".name", ".target", ".work",
-                                                       ".location", ".label", ".tensor", ".core",
-                                                       ".program", ".engine"}))};
+                                                       ".warning", ".location", ".label", ".tensor",
+                                                       ".core", ".program", ".engine"}))};
     }
   }
 

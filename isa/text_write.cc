@@ -263,6 +263,11 @@ class Printer {
       print_quoted(out, work.unit);
       out += '\n';
     }
+    for (const std::string& warning : info_.warnings) {
+      out += ".warning ";
+      print_quoted(out, warning);
+      out += '\n';
+    }
     for (std::size_t i = 1; i < info_.locations.size(); ++i) {
       out += ".location ";
       print_location(out, info_.locations[i]);

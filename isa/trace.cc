@@ -41,6 +41,8 @@ void put(ByteWriter& out, const TraceInfo& info) {
     out.f64(work.amount);
     out.string(work.unit);
   }
+  out.varint(info.warnings.size());
+  for (const std::string& warning : info.warnings) out.string(warning);
   out.varint(info.tensors.size());
   for (const Tensor& tensor : info.tensors) {
     out.string(tensor.name);
@@ -121,6 +123,8 @@ TraceInfo parse_info(ByteReader& in, std::uint32_t programs) {
     if (!std::isfinite(work.amount)) in.fail("expected an amount of work, got infinity or NaN", 8);
     work.unit = in.string();
   }
+  info.warnings.resize(read_count(in, 1, "warnings"));
+  for (std::string& warning : info.warnings) warning = in.string();
   const std::uint64_t tensors = read_count(in, 8, "tensors");
   for (std::uint64_t i = 0; i < tensors; ++i) info.tensors.push_back(read_tensor(in));
 

@@ -16,7 +16,7 @@
 namespace trn::isa {
 
 /// Version of the trace format that is written, and the only one that is read.
-inline constexpr std::uint16_t kTraceVersion = 1;
+inline constexpr std::uint16_t kTraceVersion = 2;
 
 /// Writes a trace as a stream: memory holds one unfinished block a stream and the directory
 /// (16 bytes a block), never the trace. The form is

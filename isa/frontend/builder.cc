@@ -682,21 +682,28 @@ void Builder::dma_compute(const Call& call, const View& dst, std::span<const Vie
     fail(call, "srcs", fmt::format("expected 1..16 sources, got {}", sources.size()));
   }
   check_live(call, "dst", dst);
+  for (const View& source : sources) check_live(call, "srcs", source);
   const Trigger by = trigger(call, dst, sources[0], options);
-  for (const View& source : sources) {
-    check_live(call, "srcs", source);
-    DmaCompute op;
-    op.sources = static_cast<std::uint8_t>(sources.size());
-    op.mode = by.mode;
-    if (options.index) op.index = access(*options.index, call, "index");
-    if (&source != sources.data()) continue;  // the pattern of each; the first stands for all
-    transfers(call, dst, source, [&](const DmaSide& to, const DmaSide& from) {
-      op.dst = to;
-      op.src = from;
-      add(call, op, by.engine, DmaCompute::kEngines);
-    });
-  }
+  DmaCompute op;
+  op.sources = static_cast<std::uint8_t>(sources.size());
+  op.mode = by.mode;
+  // Of an indexed side, which is the whole table, as many rows move as there are indices.
+  const auto rows = [&](View view) {
+    if (options.index && !view.dims.empty()) view.dims[0].size = op.index.partitions;
+    return view;
+  };
+  if (options.index) op.index = access(*options.index, call, "index");
+  std::vector<DmaSide> more;
+  for (const View& source : sources.subspan(1)) more.push_back(pattern(rows(source), call, "srcs"));
+  transfers(call, rows(dst), rows(sources[0]), [&](const DmaSide& to, const DmaSide& from) {
+    op.dst = to;
+    op.src = from;
+    add(call, op, by.engine, DmaCompute::kEngines);
+    nodes_.back().more_sources = more;
+  });
 }
+
+// ---- the other core ----
 
 void Builder::sendrecv(const Call& call, const View& dst, const View& src, std::int32_t peer,
                        bool gpsimd) {
@@ -751,7 +758,7 @@ void Builder::end_loop() {
   for (std::int64_t i = 0; i < loop.count; ++i) {
     const std::int64_t counter = loop.start + i * loop.step;
     for (Node node : body) {
-      for_each_memory_operand(node.op, [&](std::string_view /*name*/, auto& operand) {
+      for_each_memory_operand_of_node(node, [&](std::string_view /*name*/, auto& operand) {
         Affine& address = address_of(operand);
         Affine left = address.base;
         for (std::size_t t = 0; t < address.term_count; ++t) {

@@ -54,8 +54,9 @@ struct Node {
   Op op{};
   Engine engine = Engine::Vector;
   std::uint32_t location = 0;
-  bool waits_for_next = false;  ///< also waits for what the next node needs (LDWEIGHTS)
-  bool fence = false;           ///< no instruction of its engine overtakes it, or it any
+  std::vector<DmaSide> more_sources{};  ///< of a DMA_COMPUTE, beside its src
+  bool waits_for_next = false;          ///< also waits for what the next node needs (LDWEIGHTS)
+  bool fence = false;                   ///< no instruction of its engine overtakes it, or it any
 };
 
 /// A register of the sequencers, known while tracing: a number, or one that follows a loop counter.

@@ -157,6 +157,32 @@ void write_program(Builder& builder, const Placement& placement,
   result.trace.code.push_back(std::move(program));
 }
 
+/// One warning for each line of the kernel whose tiles spilled.
+void warn_of_spills(const Builder& builder, const std::vector<Spill>& spills,
+                    std::vector<std::string>& warnings) {
+  struct Sum {
+    std::uint64_t tiles = 0;
+    std::int64_t saved = 0;
+    std::int64_t reloaded = 0;
+    const Spill* one = nullptr;
+  };
+  std::map<std::uint32_t, Sum> by_line;
+  for (const Spill& spill : spills) {
+    Sum& sum = by_line[spill.location];
+    ++sum.tiles;
+    sum.saved += spill.bytes * spill.saves;
+    sum.reloaded += spill.bytes * spill.reloads;
+    sum.one = &spill;
+  }
+  for (const auto& [line, sum] : by_line) {
+    const SourceLocation& at = builder.locations()[line];
+    warnings.push_back(fmt::format(
+        "{}:{}: {} tiles of {} bytes ({}) do not fit in sbuf: {} bytes "
+        "went to hbm, {} came back",
+        at.file, at.line, sum.tiles, sum.one->bytes, sum.one->name, sum.saved, sum.reloaded));
+  }
+}
+
 }  // namespace
 
 Finished finish(std::vector<Builder*> builders, const FinishOptions& options) {
@@ -180,18 +206,16 @@ Finished finish(std::vector<Builder*> builders, const FinishOptions& options) {
     list_tensors(builder, placement, mapped, info);
     write_program(builder, placement, order, sync, mapped, number, result);
     info.cores.push_back({number, number, number});
+    warn_of_spills(builder, placement.spills, result.warnings);
     for (Spill& spill : placement.spills) {
-      const SourceLocation& at = builder.locations()[spill.location];
-      result.warnings.push_back(
-          fmt::format("{}:{}: the tile does not fit in sbuf: {} bytes went to hbm {} times and "
-                      "came back {} times",
-                      at.file, at.line, spill.bytes, spill.saves, spill.reloads));
       spill.location = mapped[spill.location];
       result.spills.push_back(spill);
     }
     result.sbuf_peak_bytes = std::max(result.sbuf_peak_bytes, placement.sbuf_peak_bytes);
     result.psum_peak_bytes = std::max(result.psum_peak_bytes, placement.psum_peak_bytes);
   }
+  info.warnings = options.warnings;
+  info.warnings.insert(info.warnings.end(), result.warnings.begin(), result.warnings.end());
   return result;
 }
 

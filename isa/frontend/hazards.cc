@@ -41,7 +41,7 @@ class Map {
     hbm_.resize(builder.storages().size());
     written_.resize(builder.storages().size(), false);
     for (const Node& node : builder.nodes()) {
-      for_each_memory_operand(node.op, [&](std::string_view name, const auto& operand) {
+      for_each_memory_operand_of_node(node, [&](std::string_view name, const auto& operand) {
         if (is_result(name)) written_[index(storage_of(address_of(operand).base))] = true;
       });
     }
@@ -265,7 +265,7 @@ Dependences find_dependences(const Builder& builder, const Placement& placement)
       return false;
     };
     const bool gathers = std::visit(indirect, nodes[node].op);
-    for_each_memory_operand(nodes[node].op, [&](std::string_view name, const auto& operand) {
+    for_each_memory_operand_of_node(nodes[node], [&](std::string_view name, const auto& operand) {
       const std::int64_t base = address_of(operand).base;
       const std::uint32_t storage = index(storage_of(base));
       if (!map.matters(storage)) return;

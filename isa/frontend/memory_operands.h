@@ -33,6 +33,13 @@ void for_each_memory_operand(OpOrConstOp& op, Visit&& visit) {
   std::visit([&](auto& it) { for_each_memory_operand_of(it, visit); }, op);
 }
 
+/// The same for a node, whose DMA_COMPUTE may have further sources.
+template <class NodeOrConstNode, class Visit>
+void for_each_memory_operand_of_node(NodeOrConstNode& node, Visit&& visit) {
+  for_each_memory_operand(node.op, visit);
+  for (auto& source : node.more_sources) visit(std::string_view("src"), source);
+}
+
 inline Affine& address_of(Access& operand) { return operand.offset; }
 inline Affine& address_of(DmaSide& operand) { return operand.address; }
 inline const Affine& address_of(const Access& operand) { return operand.offset; }

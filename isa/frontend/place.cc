@@ -37,7 +37,7 @@ std::vector<Lifetime> lifetimes(const Builder& builder) {
   std::vector<Lifetime> result(builder.storages().size());
   const std::vector<Node>& nodes = builder.nodes();
   for (std::uint32_t n = 0; n < nodes.size(); ++n) {
-    for_each_memory_operand(nodes[n].op, [&](std::string_view /*name*/, const auto& operand) {
+    for_each_memory_operand_of_node(nodes[n], [&](std::string_view /*name*/, const auto& operand) {
       Lifetime& life = result[index(storage_of(address_of(operand).base))];
       life.first = std::min(life.first, n);
       life.last = n;
@@ -322,7 +322,7 @@ void split_blocks(Builder& builder) {
   };
   for (const Node& node : builder.nodes()) {
     if (std::holds_alternative<Memset>(node.op)) continue;
-    for_each_memory_operand(node.op, [&](std::string_view /*name*/, const auto& operand) {
+    for_each_memory_operand_of_node(node, [&](std::string_view /*name*/, const auto& operand) {
       const std::uint32_t s = index(storage_of(address_of(operand).base));
       if (!splits[s]) return;
       const Region region = local_region(operand);
@@ -365,7 +365,7 @@ void split_blocks(Builder& builder) {
       }
       continue;
     }
-    for_each_memory_operand(node.op, [&](std::string_view /*name*/, auto& operand) {
+    for_each_memory_operand_of_node(node, [&](std::string_view /*name*/, auto& operand) {
       Affine& address = address_of(operand);
       const std::uint32_t s = index(storage_of(address.base));
       if (!splits[s]) return;
@@ -426,7 +426,7 @@ class Spiller {
       Node node = std::move(old[now_]);
       std::vector<std::uint32_t> wanted;
       std::vector<std::uint32_t> written;
-      for_each_memory_operand(node.op, [&](std::string_view name, const auto& operand) {
+      for_each_memory_operand_of_node(node, [&](std::string_view name, const auto& operand) {
         const std::uint32_t s = index(storage_of(address_of(operand).base));
         if (!is_mine(s)) return;
         wanted.push_back(s);
@@ -437,7 +437,7 @@ class Spiller {
         if (!tile(s).resident) bring_in(s, node.location);
       }
       for (const std::uint32_t s : written) tile(s).dirty = true;
-      for_each_memory_operand(node.op, [&](std::string_view /*name*/, auto& operand) {
+      for_each_memory_operand_of_node(node, [&](std::string_view /*name*/, auto& operand) {
         Affine& address = address_of(operand);
         const std::uint32_t s = index(storage_of(address.base));
         if (is_mine(s)) {
@@ -476,13 +476,12 @@ class Spiller {
     const auto& storages = builder_.storages();
     tiles_.resize(storages.size());
     for (std::uint32_t n = 0; n < builder_.nodes().size(); ++n) {
-      for_each_memory_operand(builder_.nodes()[n].op,
-                              [&](std::string_view /*name*/, const auto& operand) {
-                                const std::uint32_t s = index(storage_of(address_of(operand).base));
-                                if (storages[s].memory != Memory::Sbuf || storages[s].fixed) return;
-                                if (tiles_[s].uses.empty() || tiles_[s].uses.back() != n)
-                                  tiles_[s].uses.push_back(n);
-                              });
+      for_each_memory_operand_of_node(
+          builder_.nodes()[n], [&](std::string_view /*name*/, const auto& operand) {
+            const std::uint32_t s = index(storage_of(address_of(operand).base));
+            if (storages[s].memory != Memory::Sbuf || storages[s].fixed) return;
+            if (tiles_[s].uses.empty() || tiles_[s].uses.back() != n) tiles_[s].uses.push_back(n);
+          });
     }
     for (std::uint32_t s = 0; s < tiles_.size(); ++s) tiles_[s].current = s;
     address_.resize(storages.size(), 0);

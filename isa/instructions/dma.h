@@ -16,6 +16,7 @@ struct DmaDirect2d {
   bool bound_at_launch = false;
   Access index{};
   OutOfBounds out_of_bounds = OutOfBounds::Error;
+  bool spill = false;
 
   static constexpr std::uint8_t kOpcode = 0x20;
   static constexpr std::string_view kName = "DMA_DIRECT2D";
@@ -39,7 +40,9 @@ struct DmaDirect2d {
                 Limits{.free_max = 1, .partitions_max = 128, .memories = kSbuf, .optional = true},
                 "one row index per partition: gather or scatter (software descriptors only)"},
         Operand{"out_of_bounds", &DmaDirect2d::out_of_bounds, Limits{.optional = true},
-                "on an index past the tensor"}};
+                "on an index past the tensor"},
+        Operand{"spill", &DmaDirect2d::spill, Limits{.optional = true},
+                "saves or reloads a tile for lack of SBUF"}};
   }
 };
 

@@ -788,10 +788,11 @@ void bind_builder(py::module_& module) {
 
 py::dict finish_all(const std::vector<PyBuilder*>& builders, std::string name,
                     const std::vector<std::pair<double, std::string>>& work,
-                    std::int64_t drop_wait) {
+                    std::vector<std::string> warnings, std::int64_t drop_wait) {
   FinishOptions options;
   options.name = std::move(name);
   options.drop_wait = drop_wait;
+  options.warnings = std::move(warnings);
   for (const auto& [amount, unit] : work) options.work.push_back({amount, unit});
   const Finished finished = finish({builders.begin(), builders.end()}, options);
   const std::vector<std::uint8_t> bytes = trace_bytes(finished.trace);
@@ -885,7 +886,7 @@ PYBIND11_MODULE(_frontend, module) {
   bind_builder(module);
   module.def("finish", &finish_all, py::arg("builders"), py::kw_only(), py::arg("name"),
              py::arg("work") = std::vector<std::pair<double, std::string>>{},
-             py::arg("drop_wait") = -1);
+             py::arg("warnings") = std::vector<std::string>{}, py::arg("drop_wait") = -1);
   module.def("options", &options_table);
   module.attr("version") = trn::kVersion;
 }

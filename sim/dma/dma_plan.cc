@@ -119,9 +119,12 @@ DmaPlan plan(const Sides& op, const DmaConfig& config) {
 }  // namespace
 
 DmaPlan plan_dma(const isa::Op& op, const DmaConfig& config) {
-  if (const auto* copy = std::get_if<isa::DmaDirect2d>(&op))
-    return plan({copy->src, copy->dst, copy->mode, copy->queue, copy->completion, 1, false},
-                config);
+  if (const auto* copy = std::get_if<isa::DmaDirect2d>(&op)) {
+    DmaPlan made =
+        plan({copy->src, copy->dst, copy->mode, copy->queue, copy->completion, 1, false}, config);
+    made.spill = copy->spill;
+    return made;
+  }
   if (const auto* transpose = std::get_if<isa::DmaTranspose>(&op)) {
     const double efficiency = transpose->src.memory == isa::Memory::Hbm
                                   ? config.transpose_efficiency

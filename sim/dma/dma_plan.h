@@ -17,6 +17,7 @@ struct DmaPlan {
   bool read_hbm = false;
   bool write_hbm = false;
   bool read = false;             ///< counts as HBM to SBUF: its source is HBM
+  bool spill = false;            ///< moves a tile for lack of SBUF
   bool two_dimensional = false;  ///< more than one dimension has several elements
   std::uint64_t elements = 0;    ///< of the whole pattern
   std::uint64_t src_bytes = 0;

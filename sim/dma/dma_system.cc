@@ -122,6 +122,8 @@ TriggerTiming DmaSystem::trigger(const DmaTrigger& trigger) {
   stats_.transfer_bytes += std::max(plan.src_bytes, plan.dst_bytes);
   (plan.read_hbm ? stats_.hbm_read_bytes : stats_.sbuf_read_bytes) += plan.src_bytes;
   (plan.write_hbm ? stats_.hbm_write_bytes : stats_.sbuf_write_bytes) += plan.dst_bytes;
+  if (plan.spill && plan.write_hbm) stats_.spill_save_bytes += plan.dst_bytes;
+  if (plan.spill && plan.read_hbm) stats_.spill_reload_bytes += plan.src_bytes;
   queues_used_ |= 1U << plan.queue;
 
   // A hardware read does not mix with a transfer of its ring that is still under way when its

@@ -57,6 +57,8 @@ struct DmaStats {
   std::uint64_t transfer_bytes = 0;
   std::uint64_t hbm_read_bytes = 0;
   std::uint64_t hbm_write_bytes = 0;
+  std::uint64_t spill_save_bytes = 0;
+  std::uint64_t spill_reload_bytes = 0;
   std::uint64_t sbuf_read_bytes = 0;
   std::uint64_t sbuf_write_bytes = 0;
   Time packet_time = 0;    ///< sum of packet durations

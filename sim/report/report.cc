@@ -92,7 +92,8 @@ Json memory_json(const MemoryUse& use) {
 }
 
 std::vector<std::string> all_warnings(const ReportInput& input) {
-  std::vector<std::string> warnings = input.warnings;
+  std::vector<std::string> warnings = input.trace.warnings;
+  warnings.insert(warnings.end(), input.warnings.begin(), input.warnings.end());
   for (const std::string& row : input.core.assumed_costs)
     warnings.push_back(fmt::format("assumed cost used: {}", row));
   if (input.cost && input.cost->price) {

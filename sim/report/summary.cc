@@ -61,6 +61,8 @@ void add_tensor_sizes(const isa::TraceInfo& trace, Summary& s) {
 void add_dma(const DmaStats& dma, double total, Summary& s) {
   s.hbm_read_bytes = dma.hbm_read_bytes;
   s.hbm_write_bytes = dma.hbm_write_bytes;
+  s.spill_save_bytes = dma.spill_save_bytes;
+  s.spill_reload_bytes = dma.spill_reload_bytes;
   s.sbuf_read_bytes += dma.sbuf_read_bytes;
   s.sbuf_write_bytes += dma.sbuf_write_bytes;
   s.dma_queue_count = dma.queues;

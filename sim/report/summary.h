@@ -59,6 +59,8 @@ struct Summary {
   std::optional<std::uint64_t> weight_size_bytes;
   std::uint64_t hbm_read_bytes = 0;
   std::uint64_t hbm_write_bytes = 0;
+  std::uint64_t spill_save_bytes = 0;
+  std::uint64_t spill_reload_bytes = 0;
   std::uint64_t sbuf_read_bytes = 0;
   std::uint64_t sbuf_write_bytes = 0;
   std::uint64_t psum_read_bytes = 0;
@@ -144,6 +146,10 @@ struct Summary {
               "of its weight and constant tensors"},
         Field{"hbm_read_bytes", &S::hbm_read_bytes, "bytes", "read from HBM by DMA"},
         Field{"hbm_write_bytes", &S::hbm_write_bytes, "bytes", "written to HBM by DMA"},
+        Field{"spill_save_bytes", &S::spill_save_bytes, "bytes",
+              "of those, tiles that had no place in SBUF"},
+        Field{"spill_reload_bytes", &S::spill_reload_bytes, "bytes",
+              "of such tiles, read back from HBM"},
         Field{"sbuf_read_bytes", &S::sbuf_read_bytes, "bytes",
               "read from SBUF by DMA and instructions"},
         Field{"sbuf_write_bytes", &S::sbuf_write_bytes, "bytes",

@@ -166,7 +166,7 @@ TEST(Trace, AnotherVersionIsNamedBesideOurs) {
   bytes[8] = 7;
   EXPECT_THAT([&] { read_all(bytes); },
               ThrowsMessage<InputError>(AllOf(HasSubstr("byte 8"), HasSubstr("format version 7"),
-                                              HasSubstr("reads version 1"))));
+                                              HasSubstr("reads version 2"))));
 }
 
 TEST(Trace, ATraceWithSomethingBehindItIsRefused) {
