@@ -528,11 +528,11 @@ void StreamValidator::rule(const Matmul& op) {
     const std::uint64_t rows = op.mode == PerformanceMode::DoubleRow ? 2 : 1;
     equal_elements("src", op.src, rows * op.dst.elements());
   }
-  if (bytes_of(op.dst.dtype) < 2 || (!op.transpose && bytes_of(op.dst.dtype) != 4)) {
-    // A transpose keeps the bits, and 8-bit ones come with an upper byte of zeros.
-    if (bytes_of(op.dst.dtype) < 2 || bytes_of(op.src.dtype) > 2) {
-      report("dst", "expected fp32, or 16 bits of a transpose, got {}", name_of(op.dst.dtype));
-    }
+  // A transpose keeps the bits, and 8-bit ones come with an upper byte of zeros.
+  const bool sixteen_bits =
+      op.transpose && bytes_of(op.dst.dtype) == 2 && bytes_of(op.src.dtype) <= 2;
+  if (bytes_of(op.dst.dtype) != 4 && !sixteen_bits) {
+    report("dst", "expected fp32, or 16 bits of a transpose, got {}", name_of(op.dst.dtype));
   }
   const auto offset = range(op.dst.offset);
   if (!offset || op.dst.memory != Memory::Psum || !good_dims(op.dst) || offset->low < 0 ||

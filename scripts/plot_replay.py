@@ -79,9 +79,7 @@ def draw(
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     axes.margins(x=0.01)
-    handles = [
-        plt.Rectangle((0, 0), 1, 1, color=color) for color in (MEASURED, PREDICTED)
-    ]
+    handles = [plt.Rectangle((0, 0), 1, 1, color=color) for color in (MEASURED, PREDICTED)]
     axes.legend(
         handles,
         ["measured on a trn2.3xlarge", "predicted by trn-sim"],
@@ -96,12 +94,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("profile", type=Path, help="the profiler's JSON export")
-    parser.add_argument(
-        "table", type=Path, help="written by trn-sim replay --instructions"
-    )
-    parser.add_argument(
-        "--subgraph", default="sg00", help="physical core (default: sg00)"
-    )
+    parser.add_argument("table", type=Path, help="written by trn-sim replay --instructions")
+    parser.add_argument("--subgraph", default="sg00", help="physical core (default: sg00)")
     parser.add_argument("--title", help="default: the profile's name")
     parser.add_argument("-o", "--output", type=Path, required=True, help=".png or .svg")
     args = parser.parse_args()

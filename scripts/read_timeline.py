@@ -128,9 +128,7 @@ class Reader:
             if track in self.threads:
                 self.add_slices(self.threads[track], events)
             elif track in self.counters:
-                self.counters[track].samples = [
-                    (at, event["value"]) for at, event in events
-                ]
+                self.counters[track].samples = [(at, event["value"]) for at, event in events]
             elif track in self.processes:
                 for _, event in events:
                     self.timeline.about.update(event["arguments"])
@@ -166,9 +164,7 @@ class Reader:
             self.timeline.process = track.process.process_name
             self.timeline.labels = list(track.process.process_labels)
         elif track.HasField("thread"):
-            self.threads[track.uuid] = Thread(
-                track.thread.thread_name, track.sibling_order_rank
-            )
+            self.threads[track.uuid] = Thread(track.thread.thread_name, track.sibling_order_rank)
         elif track.HasField("counter"):
             self.counters[track.uuid] = Counter(
                 track.name, track.counter.unit_name, track.sibling_order_rank
@@ -186,9 +182,7 @@ class Reader:
         return {
             "type": event.type,
             "name": self.texts["name"][event.name_iid] if event.name_iid else "",
-            "category": ",".join(
-                self.texts["category"][c] for c in event.category_iids
-            ),
+            "category": ",".join(self.texts["category"][c] for c in event.category_iids),
             "arguments": arguments,
             "place": self.texts["place"].get(event.source_location_iid, ""),
             "value": event.double_counter_value,
@@ -196,9 +190,7 @@ class Reader:
             "flows_in": list(event.terminating_flow_ids),
         }
 
-    def add_slices(
-        self, thread: Thread, events: list[tuple[int, dict[str, Any]]]
-    ) -> None:
+    def add_slices(self, thread: Thread, events: list[tuple[int, dict[str, Any]]]) -> None:
         types = self.proto.TrackEvent
         stack: list[Slice] = []
         for at, event in events:
@@ -218,18 +210,12 @@ class Reader:
                 thread.slices.append(new)
             elif event["type"] == types.TYPE_SLICE_END:
                 if not stack:
-                    raise ValueError(
-                        f"{thread.name}: an end at {at} ns without a beginning"
-                    )
+                    raise ValueError(f"{thread.name}: an end at {at} ns without a beginning")
                 stack.pop().end = at
             else:
-                raise ValueError(
-                    f"{thread.name}: an event of type {event['type']} at {at} ns"
-                )
+                raise ValueError(f"{thread.name}: an event of type {event['type']} at {at} ns")
         if stack:
-            raise ValueError(
-                f"{thread.name}: {stack[-1].name} at {stack[-1].start} ns has no end"
-            )
+            raise ValueError(f"{thread.name}: {stack[-1].name} at {stack[-1].start} ns has no end")
 
     def add_flows(self) -> None:
         begins: dict[int, Slice] = {}
@@ -242,12 +228,8 @@ class Reader:
                             raise ValueError(f"flow {flow} has two beginnings or ends")
                         side[flow] = piece
         if begins.keys() != ends.keys():
-            raise ValueError(
-                f"flows without both ends: {sorted(begins.keys() ^ ends.keys())}"
-            )
-        self.timeline.flows = {
-            flow: (begins[flow], ends[flow]) for flow in sorted(begins)
-        }
+            raise ValueError(f"flows without both ends: {sorted(begins.keys() ^ ends.keys())}")
+        self.timeline.flows = {flow: (begins[flow], ends[flow]) for flow in sorted(begins)}
 
 
 def read(path: Path) -> Timeline:
@@ -277,15 +259,11 @@ def main() -> int:
     for thread in timeline.threads.values():
         active = covered(thread.outer("instruction", "dma")) / 1000
         stalled = covered(thread.outer("stall")) / 1000
-        print(
-            f"{thread.name:<10}{len(thread.slices):>9}{active:>14.3f}{stalled:>14.3f}"
-        )
+        print(f"{thread.name:<10}{len(thread.slices):>9}{active:>14.3f}{stalled:>14.3f}")
     print(f"\n{'counter':<32}{'samples':>9}{'most':>14}")
     for counter in timeline.counters.values():
         most = max((value for _, value in counter.samples), default=0)
-        print(
-            f"{counter.name:<32}{len(counter.samples):>9}{most:>14.4g} {counter.unit}"
-        )
+        print(f"{counter.name:<32}{len(counter.samples):>9}{most:>14.4g} {counter.unit}")
     return 0
 
 

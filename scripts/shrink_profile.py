@@ -48,11 +48,7 @@ def shrink(profile: dict[str, list[Row]], subgraph: str) -> dict[str, list[Row]]
     """The sections and fields above; rows of other subgraphs are left out."""
     result: dict[str, list[Row]] = {}
     for section, keys in SECTIONS.items():
-        rows = [
-            r
-            for r in profile.get(section, [])
-            if r.get("subgraph", subgraph) == subgraph
-        ]
+        rows = [r for r in profile.get(section, []) if r.get("subgraph", subgraph) == subgraph]
         kept = [{k: r[k] for k in keys if k in r} for r in rows]
         result[section] = kept
     return result
@@ -71,13 +67,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "profile", type=pathlib.Path, help="JSON export of AWS's profiler"
-    )
+    parser.add_argument("profile", type=pathlib.Path, help="JSON export of AWS's profiler")
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
-    parser.add_argument(
-        "--subgraph", default="sg00", help="core to keep (default: sg00)"
-    )
+    parser.add_argument("--subgraph", default="sg00", help="core to keep (default: sg00)")
     args = parser.parse_args()
     try:
         profile = json.loads(args.profile.read_text())

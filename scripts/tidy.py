@@ -67,9 +67,7 @@ def fingerprint(unit: Unit, salt: bytes) -> str | None:
     return digest.hexdigest()
 
 
-def check(
-    unit: Unit, build_dir: Path, cache: Path, salt: bytes
-) -> tuple[str, str, float]:
+def check(unit: Unit, build_dir: Path, cache: Path, salt: bytes) -> tuple[str, str, float]:
     """The state ("kept", "clean" or "failed"), the findings, and the seconds it took."""
     start = time.monotonic()
     key = fingerprint(unit, salt)
@@ -95,9 +93,7 @@ def main() -> int:
     )
     parser.add_argument("--build-dir", type=Path, default=ROOT / "build" / "tidy")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
-    parser.add_argument(
-        "files", nargs="*", type=Path, help="sources to check; all by default"
-    )
+    parser.add_argument("files", nargs="*", type=Path, help="sources to check; all by default")
     options = parser.parse_args()
 
     build_dir = options.build_dir.resolve()
@@ -111,9 +107,7 @@ def main() -> int:
     units = load_units(build_dir, only)
 
     configs = sorted(ROOT.glob("**/.clang-tidy"))
-    salt = b"\0".join(
-        path.read_bytes() for path in configs if "build" not in path.parts
-    )
+    salt = b"\0".join(path.read_bytes() for path in configs if "build" not in path.parts)
     cache = build_dir / "tidy-cache"
     cache.mkdir(exist_ok=True)
 
@@ -121,9 +115,7 @@ def main() -> int:
     counts = {"kept": 0, "clean": 0, "failed": 0}
     slowest: list[tuple[float, Path]] = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        pending = {
-            pool.submit(check, unit, build_dir, cache, salt): unit for unit in units
-        }
+        pending = {pool.submit(check, unit, build_dir, cache, salt): unit for unit in units}
         for done in concurrent.futures.as_completed(pending):
             state, findings, seconds = done.result()
             counts[state] += 1

@@ -238,7 +238,7 @@ Access Builder::access(const View& view, const Call& call, std::string_view oper
   return access;
 }
 
-void Builder::check(const Call& call, const Op& op, Engine engine) {
+void Builder::check(const Call& call, const Op& op, Engine engine, Renamed renamed) {
   Instr instr{.op = op};
   for_each_memory_operand(instr.op, [](std::string_view /*name*/, auto& operand) {
     Affine& address = address_of(operand);
@@ -251,7 +251,9 @@ void Builder::check(const Call& call, const Op& op, Engine engine) {
   if (findings.empty()) return;
   const auto& [path, message] = findings.first();
   const std::size_t dot = path.rfind('.');
-  fail(call, dot == std::string::npos ? "" : std::string_view(path).substr(dot + 1), message);
+  std::string_view operand = dot == std::string::npos ? "" : std::string_view(path).substr(dot + 1);
+  if (operand == renamed.operand) operand = renamed.name;
+  fail(call, operand, message);
 }
 
 Engine Builder::choose(EngineSet engines, const Op& op) const {
@@ -289,7 +291,7 @@ double Builder::rough_end(const Op& op, Engine engine) const {
   return start + rough_ns(op, engine);
 }
 
-void Builder::add(const Call& call, Op op, Engine engine, EngineSet allowed) {
+void Builder::add(const Call& call, Op op, Engine engine, EngineSet allowed, Renamed renamed) {
   if (!allowed.contains(engine)) {
     std::vector<std::string_view> names;
     for (const Engine each : kAllEngines) {
@@ -298,7 +300,7 @@ void Builder::add(const Call& call, Op op, Engine engine, EngineSet allowed) {
     fail(call, "engine",
          fmt::format("expected {}, got {}", fmt::join(names, " or "), name_of(engine)));
   }
-  check(call, op, engine);
+  check(call, op, engine, renamed);
   if (engine == Engine::GpSimd && detail::kCosts<Op>[op.index()] != CostClass::DmaTrigger) {
     for_each_memory_operand(op, [&](std::string_view name, const auto& operand) {
       if (operand.memory == Memory::Psum) {
@@ -383,7 +385,7 @@ void Builder::multiply(const Call& call, const View& dst, const View& stationary
     weights.pass = load;
     product.pass = stream;
     if (!first) product.start = false;
-    add(call, weights, Engine::Tensor, LdWeights::kEngines);
+    add(call, weights, Engine::Tensor, LdWeights::kEngines, {"src", "stationary"});
     nodes_.back().waits_for_next = options_.waits_at_weights;
     add(call, product, Engine::Tensor, Matmul::kEngines);
     accumulating_[id] = true;
@@ -469,7 +471,7 @@ void Builder::activation(const Call& call, const View& dst, ActivationFunction f
   if (options.reduce_result) {
     ActReadAccumulator read;
     read.dst = access(*options.reduce_result, call, "reduce_result");
-    add(call, read, Engine::Scalar, ActReadAccumulator::kEngines);
+    add(call, read, Engine::Scalar, ActReadAccumulator::kEngines, {"dst", "reduce_result"});
   }
 }
 

@@ -72,6 +72,12 @@ struct Call {
   std::vector<std::pair<std::string, std::string>> operands{};
 };
 
+/// An operand of an instruction that has another name in a call of several instructions.
+struct Renamed {
+  std::string_view operand{};
+  std::string_view name{};
+};
+
 struct MatmulOptions {
   std::optional<bool> accumulate{};  ///< none: adds unless the region was read since
   bool transpose = false;
@@ -175,8 +181,8 @@ class Builder {
 
  private:
   Engine choose(EngineSet engines, const Op& op) const;
-  void add(const Call& call, Op op, Engine engine, EngineSet allowed);
-  void check(const Call& call, const Op& op, Engine engine);
+  void add(const Call& call, Op op, Engine engine, EngineSet allowed, Renamed renamed = {});
+  void check(const Call& call, const Op& op, Engine engine, Renamed renamed);
   void check_live(const Call& call, std::string_view operand, const View& view) const;
   /// The sides of a transfer, which is cut into several when it has more than four dimensions.
   template <class Emit>

@@ -34,7 +34,7 @@ struct FinishOptions {
   std::string name{};
   std::vector<Work> work{};
   std::vector<std::string> warnings{};  ///< of the tracer, for the run's report
-  std::int64_t drop_wait = -1;  ///< leaves out the n-th wait: for the test of the checker
+  std::int64_t drop_wait = -1;          ///< leaves out the n-th wait: for the test of the checker
 };
 
 /// Makes a trace of the builders' programs, for cores 0, 1 ...: places tiles, finds dependences,

@@ -629,7 +629,7 @@ class Spiller {
       Storage home = storage;
       home.memory = Memory::Hbm;
       home.kind = TensorKind::Internal;
-      home.name = "spill_" + (storage.name.empty() ? std::to_string(s) : storage.name);
+      home.name = "spill_" + (storage.name.empty() ? std::string("tile") : storage.name);
       home.bytes = storage.bytes * storage.partitions;
       it.home = static_cast<std::uint32_t>(builder_.storages().size());
       builder_.storages().push_back(home);

@@ -95,7 +95,7 @@ class Frames {
 
 /// Lives as long as the interpreter: it holds references to code objects.
 Frames& frames() {
-  static auto* const kFrames = new Frames;
+  static Frames* const kFrames = new Frames;  // NOLINT: for as long as the interpreter
   return *kFrames;
 }
 

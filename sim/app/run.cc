@@ -241,7 +241,7 @@ void check_runnable(const isa::Code& code, const fs::path& path, const sim::Mach
     std::string cores;
     for (const isa::CoreBinding& binding : info.cores)
       cores += fmt::format("{}nc{}", cores.empty() ? "" : ", ", binding.core);
-    fail("cores", fmt::format("runs use one core until SCALE: the trace binds {} cores: {}",
+    fail("cores", fmt::format("runs use one core so far: the trace binds {} cores: {}",
                               info.cores.size(), cores));
   }
   if (code.programs() == 0) fail("programs", "the trace holds no program");

@@ -144,7 +144,7 @@ void Lowering::lower(const isa::Instr& instr, isa::Engine engine, std::uint64_t 
   const isa::CostClass cost_class = isa::cost_class(instr);
   if (cost_class == isa::CostClass::Collective)
     throw InputError(fmt::format("{} #{} {}", name_of(engine), index, isa::mnemonic(instr)),
-                     "runs use one core until SCALE: there is nobody to exchange data with");
+                     "runs use one core so far: there is nobody to exchange data with");
   if (cost_class == isa::CostClass::DmaTrigger) {
     out.kind = UopKind::Dma;
     plans.push_back(std::make_unique<DmaPlan>(plan_dma(instr.op, chip_.dma)));

@@ -41,9 +41,9 @@ NeuronCore::NeuronCore(const sc_core::sc_module_name& name, const MachineConfig&
   };
   if (!setup.reverse_construction) make_dma();
   // The engines refer to the DMA system through the context, which is filled when both exist.
-  context_ = std::make_unique<EngineContext>(
-      EngineContext{simulation, semaphores_, shared_, setup.code.info(), dma_.get(), setup.observer,
-                    0, setup.time_limit, chip.sbuf.partition_size, chip.psum.partition_size, chip.psum.bank_size});
+  context_ = std::make_unique<EngineContext>(EngineContext{
+      simulation, semaphores_, shared_, setup.code.info(), dma_.get(), setup.observer, 0,
+      setup.time_limit, chip.sbuf.partition_size, chip.psum.partition_size, chip.psum.bank_size});
   if (chip.fetch.model)
     context_->fetch = from_bytes(chip.fetch.instruction_bytes, chip.fetch.bandwidth);
   for (std::size_t i = 0; i < isa::kEngines; ++i) {

@@ -243,7 +243,7 @@ TEST(BadInput, MoreThanOneCore) {
       ".trace 1\n.name \"two\"\n.target NeuronCore-v3\n.core 0 program=0 rank=0\n"
       ".core 1 program=0 rank=1\n.program 0\n.engine Vector\nNOP\n");
   expect_refused(run(trace), kBadInput,
-                 HasSubstr("runs use one core until SCALE: the trace binds 2 cores: nc0, nc1"));
+                 HasSubstr("runs use one core so far: the trace binds 2 cores: nc0, nc1"));
 }
 
 TEST(BadInput, CoreThatTheMachineDoesNotHave) {

@@ -19,9 +19,7 @@ SMALL = '.name "small"\n.core 0 program=0 rank=0\n.program 0\n.engine Vector\nNO
 
 
 def trn_sim(command: str, *arguments: str) -> str:
-    done = subprocess.run(
-        [command, *arguments], check=True, capture_output=True, text=True
-    )
+    done = subprocess.run([command, *arguments], check=True, capture_output=True, text=True)
     return done.stdout
 
 
@@ -30,9 +28,7 @@ def reports(command: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "small.trn").write_text(SMALL)
-        trn_sim(
-            command, "asm", str(folder / "small.trn"), "-o", str(folder / "small.bin")
-        )
+        trn_sim(command, "asm", str(folder / "small.trn"), "-o", str(folder / "small.bin"))
         trn_sim(command, "asm", str(PROGRAM), "-o", str(folder / "full.bin"))
         profiles = sorted((ROOT / "tests/data/profiles").glob("*.json"))
         runs = {
@@ -46,9 +42,7 @@ def reports(command: str) -> dict[str, Any]:
             "replay": ["replay", str(profiles[0])],
         }
         return {
-            name: json.loads(
-                trn_sim(command, *arguments, "--config=trn2.3xlarge", "--report=json")
-            )
+            name: json.loads(trn_sim(command, *arguments, "--config=trn2.3xlarge", "--report=json"))
             for name, arguments in runs.items()
         }
 

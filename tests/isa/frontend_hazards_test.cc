@@ -251,15 +251,5 @@ TEST_F(Hazards, AReaderThatIsWaitedForStandsForTheWriteItWaitedFor) {
   EXPECT_THAT(last(), ElementsAre(1));
 }
 
-// ---- a fence ----
-
-TEST_F(Hazards, AfterAFenceNothingBeginsBeforeAllIsOver) {
-  kernel.fill(tile(), Engine::GpSimd);
-  kernel.load(tile(), kernel.hbm({128, 64}));
-  kernel.builder().fence();
-  kernel.fill(tile());
-  EXPECT_THAT(last(), UnorderedElementsAre(0, 1));
-}
-
 }  // namespace
 }  // namespace trn::isa::frontend

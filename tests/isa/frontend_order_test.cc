@@ -571,6 +571,35 @@ TEST(Synchronise, WhatFollowsFromAnotherWaitNeedsNone) {
   EXPECT_EQ(kernel.finish().sync[0].waits, 2U);
 }
 
+/// Where the store stands among the transfers of GpSimd: a load, a store of what becomes of it,
+/// maybe a fence, and another load.
+std::size_t position_of_store(bool fence) {
+  Kernel kernel({.roll = false});
+  const View in = kernel.hbm({128, 64}, Dtype::Fp32, "in", TensorKind::Input);
+  const View other = kernel.hbm({128, 64}, Dtype::Fp32, "other", TensorKind::Input);
+  const View out = kernel.hbm({128, 64}, Dtype::Fp32, "out", TensorKind::Output);
+  const View tile = kernel.sbuf({128, 64});
+  const View twice = kernel.sbuf({128, 64});
+  const View next = kernel.sbuf({128, 64});
+  kernel.load(tile, in);
+  kernel.add(twice, tile, tile);
+  kernel.load(out, twice);
+  if (fence) kernel.builder().fence();
+  kernel.load(next, other);
+  std::size_t transfers = 0;
+  for (const Instr& instr : kernel.finish().trace.code[0].streams[index(Engine::GpSimd)]) {
+    const auto* copy = std::get_if<DmaDirect2d>(&instr.op);
+    if (copy == nullptr) continue;
+    if (copy->dst.memory == Memory::Hbm) return transfers;
+    ++transfers;
+  }
+  return transfers;
+}
+
+TEST(Schedule, ALoadOvertakesAStoreThatWaits) { EXPECT_EQ(position_of_store(false), 2U); }
+
+TEST(Schedule, NothingOvertakesAFence) { EXPECT_EQ(position_of_store(true), 1U); }
+
 // ---- the checker itself, on programs by hand ----
 
 class Hand {

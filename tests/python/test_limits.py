@@ -909,7 +909,7 @@ COLLECTIVE_CASES = [
         "ncoll.collective_permute_implicit_reduce([[s(8, 8)]], [[p(8, 8)]], [[s(8, 8)]], g, nl.add)",
         "srcs1_by_channel",
         "psum",
-        "hbm or sbuf",
+        "sbuf or hbm",
     ),
     Case(
         "COLLECTIVE_PERMUTE_IMPLICIT_REDUCE.dst memory",

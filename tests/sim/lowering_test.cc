@@ -173,7 +173,7 @@ TEST_F(LoweringTest, RefusesCollectivesByName) {
     ADD_FAILURE() << "accepted";
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
-                 "GpSimd #17 ALL_REDUCE: runs use one core until SCALE: there is nobody to "
+                 "GpSimd #17 ALL_REDUCE: runs use one core so far: there is nobody to "
                  "exchange data with");
   }
 }

@@ -74,7 +74,14 @@ class ReplicaGroup(NKIObject):
 
 
 def _calls(name: str) -> Call:
-    return Call(f"ncoll.{name}", src="srcs", dst="dsts", group="replica_group", op="op")
+    return Call(
+        f"ncoll.{name}",
+        src="srcs",
+        dst="dsts",
+        group="replica_group",
+        op="op",
+        metadata="metadata_tensor",
+    )
 
 
 ALL_REDUCE = _calls("all_reduce")
@@ -84,8 +91,21 @@ REDUCE_SCATTER = _calls("reduce_scatter")
 ALL_TO_ALL = _calls("all_to_all")
 ALL_TO_ALL_V = _calls("all_to_all_v")
 PERMUTE = _calls("collective_permute")
-RING = _calls("collective_permute_implicit")
-RING_REDUCE = _calls("collective_permute_implicit_reduce")
+RING = Call(
+    "ncoll.collective_permute_implicit",
+    src="srcs_by_channel",
+    dst="dsts_by_channel",
+    group="replica_group",
+)
+RING_REDUCE = Call(
+    "ncoll.collective_permute_implicit_reduce",
+    src="srcs0_by_channel",
+    src0="srcs0_by_channel",
+    src1="srcs1_by_channel",
+    dst="dsts_by_channel",
+    group="replica_group",
+    op="op",
+)
 RING_RANK = _calls("collective_permute_implicit_current_processing_rank_id")
 RANK = _calls("rank_id")
 
@@ -100,19 +120,23 @@ def _list(call: str, operand: str, given: Any) -> list[Tensor]:
 
 
 def _pairs(
-    call: str, srcs: Any, dsts: Any, memories: tuple[str, ...] = ("hbm", "sbuf")
+    call: str,
+    srcs: Any,
+    dsts: Any,
+    memories: tuple[str, ...] = ("hbm", "sbuf"),
+    names: tuple[str, str] = ("srcs", "dsts"),
 ) -> list[tuple[Tensor, Tensor]]:
-    a, b = _list(call, "srcs", srcs), _list(call, "dsts", dsts)
+    a, b = _list(call, names[0], srcs), _list(call, names[1], dsts)
     if len(a) != len(b):
-        fail(call, "dsts", len(b), f"{len(a)} tensors as srcs has")
-    for operand, tensors in (("srcs", a), ("dsts", b)):
+        fail(call, names[1], len(b), f"{len(a)} tensors as {names[0]} has")
+    for operand, tensors in zip(names, (a, b)):
         for t in tensors:
             if t.memory not in memories:
                 fail(call, operand, t.memory, " or ".join(memories))
             if t.memory != a[0].memory:
                 fail(call, operand, t.memory, f"{a[0].memory} as the first source")
     if len(a) > 1 and a[0].memory == "sbuf":
-        fail(call, "srcs", len(a), "one tensor in sbuf (several only in hbm)")
+        fail(call, names[0], len(a), "one tensor in sbuf (several only in hbm)")
     return list(zip(a, b))
 
 
@@ -234,7 +258,7 @@ def reduce_scatter(
             _op(call, op),
             _group(call, replica_group),
             None,
-            _dim(call, collective_dim, "hbm"),
+            _dim(call, collective_dim, a.memory),
         )
     return DONE
 
@@ -330,7 +354,7 @@ def collective_permute_implicit(
     _priority(call, priority)
     channels = _channels(call, channel_ids, len(srcs_by_channel))
     for srcs, dsts in zip(srcs_by_channel, dsts_by_channel):
-        for a, b in _pairs(call, srcs, dsts):
+        for a, b in _pairs(call, srcs, dsts, names=("srcs_by_channel", "dsts_by_channel")):
             builder.emit(
                 RING.id,
                 "COLLECTIVE_PERMUTE_IMPLICIT",
@@ -360,7 +384,8 @@ def collective_permute_implicit_reduce(
     channels = _channels(call, channel_ids, len(srcs0_by_channel))
     for first, second, dsts in zip(srcs0_by_channel, srcs1_by_channel, dsts_by_channel):
         others = _list(call, "srcs1_by_channel", second)
-        for (a, b), other in zip(_pairs(call, first, dsts), others):
+        names = ("srcs0_by_channel", "dsts_by_channel")
+        for (a, b), other in zip(_pairs(call, first, dsts, names=names), others):
             builder.emit(
                 RING_REDUCE.id,
                 "COLLECTIVE_PERMUTE_IMPLICIT_REDUCE",

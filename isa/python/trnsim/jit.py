@@ -524,7 +524,15 @@ def _trace(
                     _mark_outputs(now, value)
         if core == 0:
             results = _outputs(returned, name)
-    finished = native.finish([now.builder for now in sessions], name=name, work=list(work))
+    skipped = sum((now.skipped for now in sessions), Counter())
+    finished = native.finish(
+        [now.builder for now in sessions],
+        name=name,
+        work=list(work),
+        warnings=[
+            f"skipped {count} x {call}: not supported" for call, count in sorted(skipped.items())
+        ],
+    )
     finished["used_contents"] = any(now.used_contents for now in sessions)
     generations = list(dict.fromkeys(sum((now.generations for now in sessions), [])))
     return Trace(
@@ -535,7 +543,7 @@ def _trace(
         generations=generations,
         summaries=[now.builder.summary() for now in sessions],
         calls=sum((now.calls for now in sessions), Counter()),
-        skipped=sum((now.skipped for now in sessions), Counter()),
+        skipped=skipped,
         finished=finished,
     )
 

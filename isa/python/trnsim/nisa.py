@@ -63,7 +63,14 @@ def get_nc_sub_version() -> int:
 
 # Matrix products and transposes.
 
-NC_MATMUL = Call("nisa.nc_matmul", src="moving", dst="dst", stationary="stationary")
+NC_MATMUL = Call(
+    "nisa.nc_matmul",
+    src="moving",
+    dst="dst",
+    stationary="stationary",
+    mode="perf_mode",
+    tile="tile_position",
+)
 
 
 def check_matmul(call: str, stationary: Tensor, moving: Tensor, double: bool) -> None:
@@ -199,7 +206,13 @@ def nc_transpose(
 # Scalar engine.
 
 ACTIVATION = Call(
-    "nisa.activation", src="data", dst="dst", function="op", scale="scale", bias="bias"
+    "nisa.activation",
+    src="data",
+    dst="dst",
+    function="op",
+    scale="scale",
+    bias="bias",
+    reduce_result="reduce_res",
 )
 
 
@@ -875,8 +888,9 @@ def _pattern_elements(call: str, pattern: Any, tensor: Tensor, operand: str) -> 
     count = 1
     for _, n in pattern[2]:
         count *= n
-    if count != tensor.size // tensor.shape[0]:
-        fail(call, "pattern", f"{count} elements", f"as many per partition as {operand} has")
+    has = tensor.size // tensor.shape[0]
+    if count != has:
+        fail(call, "pattern", f"{count} elements", f"the {has} per partition that {operand} has")
 
 
 def iota(
@@ -1186,7 +1200,14 @@ def nc_match_replace8(
     return DONE
 
 
-LOCAL_GATHER = Call("nisa.local_gather", src="src_buffer", index="index", dst="dst")
+LOCAL_GATHER = Call(
+    "nisa.local_gather",
+    src="src_buffer",
+    index="index",
+    dst="dst",
+    indices="num_valid_indices",
+    elements_per_index="num_elem_per_idx",
+)
 
 
 def local_gather(
@@ -1250,8 +1271,9 @@ def nonzero_with_count(
     builder = begin()
     v = tile(call, "src", src)
     d = tile(call, "dst", dst)
-    if dst.size // dst.shape[0] != src.size // src.shape[0] + 1:
-        fail(call, "dst", list(dst.shape), "one element per partition more than src")
+    wanted = src.size // src.shape[0] + 1
+    if dst.size // dst.shape[0] != wanted:
+        fail(call, "dst", list(dst.shape), f"{wanted} per partition, one more than src has")
     builder.emit(
         NONZERO.id, "NONZERO_WITH_COUNT", "gpsimd", v, d, int(index_offset), int(padding_val)
     )
@@ -1392,9 +1414,11 @@ def dma_copy(
     return DONE
 
 
-def check_dma(call: str, src: Tensor, dst: Tensor, priority: Any = None) -> None:
+def check_dma(
+    call: str, src: Tensor, dst: Tensor, priority: Any = None, operand: str = "src"
+) -> None:
     if src.memory == "psum":
-        fail(call, "src", "psum", "hbm or sbuf (DMA does not reach PSUM)")
+        fail(call, operand, "psum", "hbm or sbuf (DMA does not reach PSUM)")
     if dst.memory == "psum":
         fail(call, "dst", "psum", "hbm or sbuf (DMA does not reach PSUM)")
     if priority is not None:
@@ -1463,7 +1487,7 @@ def dma_compute(
     if scales is not None and any(float(s) != 1.0 for s in scales):
         fail(call, "scales", list(scales), "1.0 for each source")
     for n, t in enumerate(srcs):
-        check_dma(call, source(call, f"srcs[{n}]", t), dst)
+        check_dma(call, source(call, f"srcs[{n}]", t), dst, operand=f"srcs[{n}]")
     gathered = [t for t in srcs if type(t._late) is Gathered]
     if gathered and len(srcs) != 2:
         fail(call, "srcs", len(srcs), "two sources with a tile of indices")
