@@ -410,10 +410,10 @@ View Builder::identity(Dtype dtype) {
                                 .shape = shape,
                                 .name = fmt::format("identity_{}", name_of(dtype)),
                                 .kind = TensorKind::Constant});
-  const View tile = tensor({.memory = Memory::Sbuf,
-                            .dtype = dtype,
-                            .shape = shape,
-                            .name = fmt::format("identity_{}_tile", name_of(dtype))});
+  View tile = tensor({.memory = Memory::Sbuf,
+                      .dtype = dtype,
+                      .shape = shape,
+                      .name = fmt::format("identity_{}_tile", name_of(dtype))});
   dma_copy(kLoad, tile, constant);
   identities_.emplace(dtype, tile);
   return tile;
@@ -598,9 +598,7 @@ Builder::Trigger Builder::trigger(const Call& call, const View& dst, const View&
   Engine engine = Engine::GpSimd;
   if (options.engine) {
     engine = *options.engine;
-  } else if (mode == DescriptorMode::HardwareDge) {
-    engine = dst.memory == Memory::Hbm ? Engine::Scalar : Engine::Sync;
-  } else if (mode == DescriptorMode::Static) {
+  } else if (mode != DescriptorMode::SoftwareDge) {
     engine = dst.memory == Memory::Hbm ? Engine::Scalar : Engine::Sync;
   }
   if (mode == DescriptorMode::HardwareDge && engine != Engine::Sync && engine != Engine::Scalar) {

@@ -135,6 +135,7 @@ std::vector<std::uint32_t> reduce(const std::vector<Found>& found, const Builder
   last.fill(kNobody);
   std::vector<std::uint32_t> transfers;
   std::vector<std::uint32_t> present;
+  present.reserve(found.size());
   for (const Found& it : found) present.push_back(it.node);
   std::sort(present.begin(), present.end());
   present.erase(std::unique(present.begin(), present.end()), present.end());

@@ -104,10 +104,12 @@ class MemoryPlacer {
                    std::int64_t& peak) const {
     std::vector<Ring> rings = make_rings(prefetch);
     std::vector<Ring*> order;
+    order.reserve(rings.size());
     for (Ring& ring : rings) order.push_back(&ring);
     std::stable_sort(order.begin(), order.end(),
                      [](const Ring* a, const Ring* b) { return a->block.bytes > b->block.bytes; });
     std::vector<const Block*> placed;
+    placed.reserve(fixed_.size() + rings.size());
     for (const Block& block : fixed_) placed.push_back(&block);
     for (Ring* ring : order) {
       std::vector<const Block*> neighbours;

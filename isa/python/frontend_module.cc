@@ -858,16 +858,12 @@ py::dict options_table() {
   return table;
 }
 
-}  // namespace
-}  // namespace trn::isa::frontend
-
-PYBIND11_MODULE(_frontend, module) {
-  using namespace trn::isa::frontend;
+void define(py::module_& module) {
   static py::handle trace_error =
-      py::exception<trn::InputError>(module, "TraceError", PyExc_ValueError).release();
+      py::exception<InputError>(module, "TraceError", PyExc_ValueError).release();
   static py::handle capacity_error =
-      py::exception<trn::CapacityError>(module, "CapacityError", trace_error).release();
-  py::register_exception_translator([](std::exception_ptr error) {
+      py::exception<CapacityError>(module, "CapacityError", trace_error).release();
+  py::register_exception_translator([](std::exception_ptr error) {  // NOLINT: as pybind11 asks
     try {
       if (error) std::rethrow_exception(error);
     } catch (const TraceError& it) {
@@ -876,9 +872,9 @@ PYBIND11_MODULE(_frontend, module) {
                                    ? fmt::format("{}:{}: {}", where->file, where->line, it.what())
                                    : std::string(it.what());
       PyErr_SetString(trace_error.ptr(), text.c_str());
-    } catch (const trn::CapacityError& it) {
+    } catch (const CapacityError& it) {
       PyErr_SetString(capacity_error.ptr(), it.what());
-    } catch (const trn::InputError& it) {
+    } catch (const InputError& it) {
       PyErr_SetString(trace_error.ptr(), it.what());
     }
   });
@@ -888,5 +884,10 @@ PYBIND11_MODULE(_frontend, module) {
              py::arg("work") = std::vector<std::pair<double, std::string>>{},
              py::arg("warnings") = std::vector<std::string>{}, py::arg("drop_wait") = -1);
   module.def("options", &options_table);
-  module.attr("version") = trn::kVersion;
+  module.attr("version") = kVersion;
 }
+
+}  // namespace
+}  // namespace trn::isa::frontend
+
+PYBIND11_MODULE(_frontend, module) { trn::isa::frontend::define(module); }
