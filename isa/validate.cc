@@ -77,6 +77,7 @@ void Findings::add(std::string_view path, std::string_view message) {
 void Findings::throw_if_any() const {
   if (found_.empty()) return;
   std::vector<InputError> errors;
+  errors.reserve(found_.size());
   for (const Finding& finding : found_) {
     errors.emplace_back(Place{.file = file_}, finding.path, finding.message);
   }
