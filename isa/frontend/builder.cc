@@ -10,12 +10,10 @@
 #include "isa/base/check.h"
 #include "isa/base/error.h"
 #include "isa/frontend/memory_operands.h"
+#include "isa/frontend/rough.h"
 
 namespace trn::isa::frontend {
 namespace {
-
-constexpr double kRoughTriggerNs = 580;
-constexpr double kRoughTransferNs = 1500;
 
 /// The operand of the API call that an operand of the instruction comes from.
 std::string_view parameter(const Call& call, std::string_view operand) {
@@ -49,32 +47,6 @@ void join_dims(ViewDims& a, ViewDims& b) {
 }
 
 }  // namespace
-
-double rough_ns(const Op& op, Engine engine) {
-  double elements = 0;
-  double bytes = 0;
-  for_each_memory_operand(op, [&](std::string_view /*name*/, const auto& operand) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(operand)>, DmaSide>) {
-      bytes = std::max(bytes, static_cast<double>(operand.bytes()));
-    } else {
-      elements = std::max(elements, static_cast<double>(operand.elements()));
-    }
-  });
-  const CostClass cost = detail::kCosts<Op>[op.index()];
-  switch (cost) {
-    case CostClass::DmaTrigger:
-      return bytes / 300;  // sixteen engines
-    case CostClass::Matmul: {
-      const auto& matmul = std::get<Matmul>(op);
-      return std::max(elements, 64.0) * (matmul.pass == Fp32Pass::None ? 1 : 2) / 2.4;
-    }
-    case CostClass::LoadWeights:
-    case CostClass::Control:
-      return 5;
-    default:  // an element a cycle, and some 60 cycles; see docs/sources.md#profiles-pipeline
-      return (std::max(elements, 64.0) + 60) / (engine == Engine::Scalar ? 1.2 : 0.96);
-  }
-}
 
 Builder::Builder(std::string name, Options options) : name_(std::move(name)), options_(options) {
   limits_.psum_partition_bytes = options.psum_partition_bytes;
@@ -257,7 +229,6 @@ void Builder::check(const Call& call, const Op& op, Engine engine, Renamed renam
 }
 
 Engine Builder::choose(EngineSet engines, const Op& op) const {
-  EngineSet possible = engines;
   // GpSimd reaches SBUF only, and is left to DMA descriptors where another can.
   bool psum = false;
   for_each_memory_operand(op, [&](std::string_view /*name*/, const auto& operand) {
@@ -266,7 +237,7 @@ Engine Builder::choose(EngineSet engines, const Op& op) const {
   std::optional<Engine> best;
   const bool copies = std::holds_alternative<Copy>(op) || std::holds_alternative<Cast>(op);
   for (const Engine engine : kAllEngines) {
-    if (!possible.contains(engine)) continue;
+    if (!engines.contains(engine)) continue;
     if (engine == Engine::GpSimd && (psum || best)) continue;
     if (!best || (copies && rough_end(op, engine) < rough_end(op, *best))) best = engine;
   }
@@ -313,11 +284,10 @@ void Builder::add(const Call& call, Op op, Engine engine, EngineSet allowed, Ren
     const std::uint32_t id = index(storage_of(address_of(operand).base));
     if (id < accumulating_.size()) accumulating_[id] = false;
   });
-  const bool transfer = detail::kCosts<Op>[op.index()] == CostClass::DmaTrigger;
   double end = rough_end(op, engine);
-  if (transfer) {
+  if (detail::kCosts<Op>[op.index()] == CostClass::DmaTrigger) {
     free_ns_[index(engine)] += kRoughTriggerNs;
-    end += kRoughTransferNs;
+    end += kRoughTriggerNs + kRoughLatencyNs;
   } else {
     free_ns_[index(engine)] = end;
   }

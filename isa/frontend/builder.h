@@ -227,8 +227,4 @@ class Builder {
   std::vector<OpenLoop> loops_{};
 };
 
-/// Time that an instruction holds its engine or a transfer its DMA engines, roughly: for choices
-/// between engines and orders, never for results. Nanoseconds.
-double rough_ns(const Op& op, Engine engine);
-
 }  // namespace trn::isa::frontend

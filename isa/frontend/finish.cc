@@ -23,12 +23,15 @@ constexpr std::int64_t kHbmStart = 0x10000;
 class HbmPlacer {
  public:
   void place(const Builder& builder, Placement& placement) {
+    std::map<std::string, std::uint32_t>
+        seen;  // tensors of one program are apart, whatever the name
     for (std::size_t s = 0; s < builder.storages().size(); ++s) {
       const Storage& storage = builder.storages()[s];
       if (storage.memory != Memory::Hbm) continue;
       const bool shared = storage.kind != TensorKind::Internal && !storage.name.empty();
       if (shared) {
-        const auto [known, added] = shared_.emplace(storage.name, next_);
+        const std::pair key(storage.name, seen[storage.name]++);
+        const auto [known, added] = shared_.emplace(key, next_);
         placement.address[s] = known->second;
         if (!added) continue;
       } else {
@@ -40,7 +43,7 @@ class HbmPlacer {
 
  private:
   std::int64_t next_ = kHbmStart;
-  std::map<std::string, std::int64_t> shared_{};
+  std::map<std::pair<std::string, std::uint32_t>, std::int64_t> shared_{};
 };
 
 class Locations {

@@ -127,6 +127,39 @@ class Map {
   std::vector<bool> written_{};
 };
 
+/// The bytes of a pattern, from its innermost dimension on.
+class Extent {
+ public:
+  explicit Extent(std::int64_t element_bytes) : high_(element_bytes), run_(element_bytes) {}
+
+  void add(std::int64_t step, std::int64_t size) {
+    if (size == 1) return;
+    const std::int64_t reach = step * (size - 1);
+    (reach < 0 ? low_ : high_) += reach;
+    if (running_ && step == run_) {
+      run_ *= size;
+    } else if (step != 0) {
+      running_ = false;
+      pitch_ = std::gcd(pitch_, std::abs(step));
+    }
+  }
+
+  void put(std::int64_t address, Region& region) const {
+    region.begin = address + low_;
+    region.end = address + high_;
+    const bool apart = pitch_ == 0 || run_ <= pitch_;  // else runs overlap: all between counts
+    region.run = apart ? run_ : region.end - region.begin;
+    region.pitch = apart ? pitch_ : 0;
+  }
+
+ private:
+  std::int64_t low_ = 0;  ///< from the address of the pattern's first element
+  std::int64_t high_;
+  std::int64_t run_;
+  std::int64_t pitch_ = 0;
+  bool running_ = true;
+};
+
 /// Keeps what a consumer has to wait for: each transfer, and the last instruction of each engine.
 std::vector<std::uint32_t> reduce(const std::vector<Found>& found, const Builder& builder,
                                   std::uint32_t node) {
@@ -180,34 +213,16 @@ bool Region::overlaps(const Region& other) const {
 }
 
 Region region_of(const Access& operand, std::int64_t address) {
+  const std::int64_t bytes = bytes_of(operand.dtype);
+  Extent extent(bytes);
+  for (std::size_t i = 0; i < operand.dims; ++i) {
+    extent.add(std::int64_t{operand.free[i].stride} * bytes, operand.free[i].size);
+  }
   Region region;
   region.memory = operand.memory;
   region.first_partition = operand.start_partition;
   region.end_partition = operand.start_partition + operand.partitions;
-  const std::int64_t bytes = bytes_of(operand.dtype);
-  std::int64_t low = 0;
-  std::int64_t high = bytes;
-  region.run = bytes;
-  bool running = true;
-  for (std::size_t i = 0; i < operand.dims; ++i) {
-    const FreeDim& dim = operand.free[i];
-    if (dim.size == 1) continue;
-    const std::int64_t step = std::int64_t{dim.stride} * bytes;
-    const std::int64_t reach = step * (dim.size - 1);
-    (reach < 0 ? low : high) += reach;
-    if (running && step == region.run) {
-      region.run *= dim.size;
-    } else if (step != 0) {
-      running = false;
-      region.pitch = std::gcd(region.pitch, std::abs(step));
-    }
-  }
-  region.begin = address + low;
-  region.end = address + high;
-  if (region.pitch != 0 && region.run > region.pitch) {  // runs overlap: take all between
-    region.run = region.end - region.begin;
-    region.pitch = 0;
-  }
+  extent.put(address, region);
   return region;
 }
 
@@ -215,40 +230,22 @@ Region region_of(const DmaSide& operand, std::int64_t address, std::uint32_t sto
   Region region;
   region.memory = operand.memory;
   region.storage = storage;
-  std::int64_t low = 0;
-  std::int64_t high = operand.element_bytes;
-  region.run = operand.element_bytes;
-  std::int64_t first = 0;  // partitions from that of the address
-  std::int64_t partitions = 1;
-  bool running = true;
-  for (std::size_t i = 0; i < operand.dims; ++i) {
-    const DmaDim& dim = operand.pattern[i];
-    if (dim.size == 1) continue;
-    if (operand.memory == Memory::Sbuf && std::abs(dim.stride_bytes) >= kSbufPartitionStride) {
-      const std::int64_t steps = dim.stride_bytes / kSbufPartitionStride * (dim.size - 1);
-      (steps < 0 ? first : partitions) += steps;
-      continue;
-    }
-    const std::int64_t reach = dim.stride_bytes * (dim.size - 1);
-    (reach < 0 ? low : high) += reach;
-    if (running && dim.stride_bytes == region.run) {
-      region.run *= dim.size;
-    } else if (dim.stride_bytes != 0) {
-      running = false;
-      region.pitch = std::gcd(region.pitch, std::abs(dim.stride_bytes));
-    }
-  }
   if (operand.memory == Memory::Sbuf) {
-    region.first_partition = address / kSbufPartitionStride + first;
-    region.end_partition = address / kSbufPartitionStride + partitions;
+    region.first_partition = address / kSbufPartitionStride;
+    region.end_partition = region.first_partition + 1;
     address %= kSbufPartitionStride;
   }
-  region.begin = address + low;
-  region.end = address + high;
-  if (region.pitch != 0 && region.run > region.pitch) {
-    region.run = region.end - region.begin;
-    region.pitch = 0;
+  Extent extent(operand.element_bytes);
+  for (std::size_t i = 0; i < operand.dims; ++i) {
+    const DmaDim& dim = operand.pattern[i];
+    if (operand.memory == Memory::Sbuf && std::abs(dim.stride_bytes) >= kSbufPartitionStride) {
+      const std::int64_t steps = dim.stride_bytes / kSbufPartitionStride * (dim.size - 1);
+      (steps < 0 ? region.first_partition : region.end_partition) += steps;
+    } else {
+      extent.add(dim.stride_bytes, dim.size);
+    }
   }
+  extent.put(address, region);
   return region;
 }
 

@@ -698,7 +698,6 @@ Placement place(Builder& builder) {
   const std::vector<Lifetime> lives = lifetimes(builder);
   MemoryPlacer sbuf(builder, lives, Memory::Sbuf, options.sbuf_partition_bytes);
   for (std::uint32_t more = options.prefetch_tiles;; more /= 2) {
-    placement.prefetch = more;
     for (const bool share : {false, true}) {
       if (sbuf.place_rings(more, share, placement.address, placement.sbuf_peak_bytes)) {
         return placement;

@@ -23,7 +23,6 @@ struct Placement {
   std::vector<Spill> spills{};
   std::int64_t sbuf_peak_bytes = 0;  ///< highest byte used of a partition
   std::int64_t psum_peak_bytes = 0;
-  std::uint32_t prefetch = 0;  ///< places that tiles of a line rotate through at most
 };
 
 /// Finds places for all tiles of a program. Tiles made on the same line rotate through places of

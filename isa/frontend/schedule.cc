@@ -5,20 +5,10 @@
 #include <deque>
 
 #include "isa/base/check.h"
+#include "isa/frontend/rough.h"
 
 namespace trn::isa::frontend {
 namespace {
-
-// Rough times of a transfer, to decide who goes first; see docs/concepts/scheduling.md.
-constexpr double kSoftwareTriggerNs = 580;
-constexpr double kHardwareTriggerNs = 560;
-constexpr double kTransferLatencyNs = 2000;
-
-double trigger_ns(const Node& node) {
-  const auto* copy = std::get_if<DmaDirect2d>(&node.op);
-  return copy != nullptr && copy->mode == DescriptorMode::SoftwareDge ? kSoftwareTriggerNs
-                                                                      : kHardwareTriggerNs;
-}
 
 class Scheduler {
  public:
@@ -112,8 +102,8 @@ class Scheduler {
     const Node& node = nodes_[choice.node];
     double end = 0;
     if (is_transfer(node.op)) {
-      free_[choice.engine] = choice.start + trigger_ns(node);
-      const double begin = std::max(free_[choice.engine] + kTransferLatencyNs, dma_free_);
+      free_[choice.engine] = choice.start + kRoughTriggerNs;
+      const double begin = std::max(free_[choice.engine] + kRoughLatencyNs, dma_free_);
       dma_free_ = begin + rough_ns(node.op, node.engine);
       end = dma_free_;
     } else {

@@ -194,8 +194,7 @@ def _trace(given: argparse.Namespace, loaded: loader.Loaded, name: str | None) -
         explain(made, loaded, sys.stdout)
     if given.output and not given.quiet:
         print(
-            f"{given.output}: {made.name}, {_count(_instructions(made), 'instruction')}, "
-            f"{_count(len(_loops(made.loops)), 'loop')} kept rolled, {_bytes(len(made.data))}, "
+            f"{given.output}: {made.name}, {_sizes(made)}, {_bytes(len(made.data))}, "
             f"traced in {made.seconds:.2f} s"
         )
     return DONE
@@ -329,6 +328,16 @@ def _loops(given: Sequence[dict[str, Any]]) -> list[str]:
         f"{at}: {iterations} iterations, depth {depth}; instructions: {', '.join(names)}"
         for (at, iterations, depth, _), names in engines.items()
     ]
+
+
+def _sizes(made: jit.Trace) -> str:
+    """Instructions that run, and those in the file, where loops stand once."""
+    runs = _count(_instructions(made), "instruction")
+    loops = len(_loops(made.loops))
+    if not loops:
+        return runs
+    written = f"{int(made.finished['written']):,}".replace(",", " ")
+    return f"{runs}, written as {written} with {_count(loops, 'loop')}"
 
 
 def _instructions(made: jit.Trace) -> int:
