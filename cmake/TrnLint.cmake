@@ -1,12 +1,16 @@
+# Headers that the build writes, without which a source does not preprocess.
+add_custom_target(trn_generated_headers)
+add_dependencies(trn_generated_headers trn_version_header)
+if(TARGET trn_perfetto_header)
+  add_dependencies(trn_generated_headers trn_perfetto_header)
+endif()
+
 # The target `tidy` runs clang-tidy over all of our sources.
 add_custom_target(tidy
   COMMAND ${PROJECT_SOURCE_DIR}/scripts/tidy.py --build-dir ${PROJECT_BINARY_DIR}
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
   USES_TERMINAL VERBATIM)
-add_dependencies(tidy trn_version_header)
-if(TARGET trn_perfetto)  # its header is generated
-  add_dependencies(tidy trn_perfetto)
-endif()
+add_dependencies(tidy trn_generated_headers)
 
 if(TRN_LINT_TESTS)
   add_test(NAME lint.format COMMAND scripts/lint.sh --format-only

@@ -111,7 +111,7 @@ if $tidy; then
   fi
   if { [[ $select == all ]] && ! $only_sources; } || ((${#sources[@]})); then
     cmake --preset tidy > /dev/null
-    cmake --build --preset tidy --target trn_version_header > /dev/null
+    cmake --build --preset tidy --target trn_generated_headers > /dev/null
     scripts/tidy.py --jobs "$jobs" "${sources[@]}" || failed=true
   fi
 fi
