@@ -5,13 +5,13 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from trnsim import collectives, nisa
+from trnsim import collectives, loops, nisa
 from trnsim.calls import DONE, Call, dma, not_supported, source
 from trnsim.errors import fail
 from trnsim.session import current
-from trnsim.tensor import Tensor, begin
+from trnsim.tensor import Register, Tensor, begin
 
-__all__ = ["NormType", "cc_div", "core_barrier", "sendrecv"]
+__all__ = ["NormType", "cc_div", "core_barrier", "sendrecv", "sync_program"]
 
 MEMCPY = Call("nisa._tiled_offloaded_memcpy", src="src", dst="dst")
 FMA = Call("nisa._tiled_offloaded_fma", src="srcs", dst="dst", sources="srcs")
@@ -87,28 +87,30 @@ def cc_div(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     return a // b
 
 
-_LIBRARY = "is a kernel of AWS's own library, whose code is not part of trn-sim"
-attention_kernel = not_supported("private_api.attention_kernel", _LIBRARY)
-column_tiled_mm_kernel = not_supported("private_api.column_tiled_mm_kernel", _LIBRARY)
-row_tiled_mm_kernel = not_supported("private_api.row_tiled_mm_kernel", _LIBRARY)
-mlp_kernel = not_supported("private_api.mlp_kernel", _LIBRARY)
-mlp_fused_add_kernel = not_supported("private_api.mlp_fused_add_kernel", _LIBRARY)
-qkv_kernel = not_supported("private_api.qkv_kernel", _LIBRARY)
-qkv_fused_add_kernel = not_supported("private_api.qkv_fused_add_kernel", _LIBRARY)
-RoPE_sbuf = not_supported("_private_kernels.RoPE.RoPE_sbuf", _LIBRARY)
-rmsnorm_qkv_isa_kernel = not_supported("_private_kernels.qkv.rmsnorm_qkv_isa_kernel", _LIBRARY)
-flash_fwd = not_supported("nki.kernels.attention.flash_fwd", _LIBRARY)
-flash_attn_bwd = not_supported("nki.kernels.attention.flash_attn_bwd", _LIBRARY)
-fused_self_attn_for_SD_small_head_size = not_supported(
-    "nki.kernels.attention.fused_self_attn_for_SD_small_head_size", _LIBRARY
-)
-resize_nearest_fixed_dma_kernel = not_supported(
-    "nki.kernels.vision.resize_nearest_fixed_dma_kernel", _LIBRARY
-)
-select_and_scatter_kernel = not_supported("nki.kernels.vision.select_and_scatter_kernel", _LIBRARY)
+def sync_program(*args: Any, **kwargs: Any) -> Any:
+    """Waits for the grid's other programs, and gives its arguments' iterations, in order.
+
+    Nothing on it is published but its name and that it stands among the iterators, so both uses
+    are our reading: `sync_program()` as a barrier, `for i in sync_program(n)` as a sequential
+    loop. Programs of one core run one after the other, and have nothing to wait for.
+    """
+    if current().cores > 1:
+        nisa.core_barrier()
+    if args and all(isinstance(a, (int, Register)) for a in args):
+        return loops.sequential_range(*args)
+    return DONE
+
+
+_UNKNOWN = "a private kernel of AWS's library, on whose arguments nothing is published"
+attention_kernel = not_supported("private_api.attention_kernel", _UNKNOWN)
+column_tiled_mm_kernel = not_supported("private_api.column_tiled_mm_kernel", _UNKNOWN)
+row_tiled_mm_kernel = not_supported("private_api.row_tiled_mm_kernel", _UNKNOWN)
+mlp_kernel = not_supported("private_api.mlp_kernel", _UNKNOWN)
+mlp_fused_add_kernel = not_supported("private_api.mlp_fused_add_kernel", _UNKNOWN)
+qkv_kernel = not_supported("private_api.qkv_kernel", _UNKNOWN)
+qkv_fused_add_kernel = not_supported("private_api.qkv_fused_add_kernel", _UNKNOWN)
+rmsnorm_qkv_isa_kernel = not_supported("_private_kernels.qkv.rmsnorm_qkv_isa_kernel", _UNKNOWN)
 _TOOL = "belongs to AWS's compiler, which trn-sim takes the place of"
-ParserFrontend = not_supported("nki.compiler.frontend.ParserFrontend", _TOOL)
-NKIFrontend = not_supported("nki.compiler.frontend.NKIFrontend", _TOOL)
 CompileOptions = not_supported("nki.compiler.ncc_driver.CompileOptions", _TOOL)
 CompiledKernel = not_supported("nki.compiler.ncc_driver.CompiledKernel", _TOOL)
 do_while = not_supported("private_api.do_while", "use nl.while_loop")

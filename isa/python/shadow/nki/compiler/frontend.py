@@ -1,3 +1,3 @@
-"""`nki.compiler.frontend`: refused when used."""
+"""`nki.compiler.frontend`."""
 
-from trnsim.private import NKIFrontend, ParserFrontend  # noqa: F401
+from trnsim.parser_frontend import NKIFrontend, ParserFrontend  # noqa: F401

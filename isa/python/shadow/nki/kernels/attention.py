@@ -1,6 +1,7 @@
-"""AWS's attention kernels: refused when used."""
+"""`nki.kernels.attention`."""
 
-from trnsim.private import (  # noqa: F401
+from trnsim.library.attention import (  # noqa: F401
+    FlashConfig,
     flash_attn_bwd,
     flash_fwd,
     fused_self_attn_for_SD_small_head_size,

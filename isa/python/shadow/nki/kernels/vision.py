@@ -1,6 +1,6 @@
-"""AWS's vision kernels: refused when used."""
+"""`nki.kernels.vision`."""
 
-from trnsim.private import (  # noqa: F401
+from trnsim.library.vision import (  # noqa: F401
     resize_nearest_fixed_dma_kernel,
     select_and_scatter_kernel,
 )

@@ -1,3 +1,3 @@
-"""Refused when used."""
+"""`neuronxcc.nki._private_kernels.RoPE`."""
 
-from trnsim.private import RoPE_sbuf  # noqa: F401
+from trnsim.library.rope import RoPE_sbuf  # noqa: F401

@@ -1,3 +1,3 @@
-"""AWS's private kernels: refused when used."""
+"""Private names of AWS's kernels: supported where a name says enough, else refused when used."""
 
 from trnsim.private import NormType  # noqa: F401

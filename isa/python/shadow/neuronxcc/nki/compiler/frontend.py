@@ -1,3 +1,3 @@
-"""`neuronxcc.nki.compiler.frontend`: refused when used."""
+"""`neuronxcc.nki.compiler.frontend`."""
 
-from trnsim.private import NKIFrontend, ParserFrontend  # noqa: F401
+from trnsim.parser_frontend import NKIFrontend, ParserFrontend  # noqa: F401
