@@ -37,6 +37,20 @@ PACKAGES = {  # prefix: title, module of the newer and of the older generation
     "ncc": ("nki.compiler", "nki.compiler", "neuronxcc.nki.compiler"),
     "nt": ("nki.typing", "nki.typing", "neuronxcc.nki.typing"),
 }
+OTHERS = {  # of modules below nki and neuronxcc.nki
+    "kernels.attention": """FlashConfig flash_attn_bwd flash_fwd
+        fused_self_attn_for_SD_small_head_size""",
+    "kernels.vision": "resize_nearest_fixed_dma_kernel select_and_scatter_kernel",
+    "_private_kernels.RoPE": "RoPE_sbuf",
+    "_private_kernels.qkv": "NormType rmsnorm_qkv_isa_kernel",
+    "_private.private_api": """attention_kernel cc_div column_tiled_mm_kernel core_barrier do_while
+        mlp_fused_add_kernel mlp_kernel qkv_fused_add_kernel qkv_kernel row_tiled_mm_kernel sendrecv
+        """,
+    "compiler.backends.neuron.indexing": "TileIndex",
+    "compiler.frontend": "NKIFrontend ParserFrontend",
+    "compiler.ncc_driver": "CompileOptions CompiledKernel",
+    "language.iterators": "sync_program",
+}
 BUILDER = {  # what methods of the builder emit
     "matmul": ["LDWEIGHTS", "MATMUL"],
     "transpose": ["LDWEIGHTS", "MATMUL", "TRANSPOSE"],
@@ -194,6 +208,21 @@ def meaning(prefix: str, name: str, text: str) -> str:
     return text.replace("|", "\\|")
 
 
+def others(refused: list[str]) -> list[str]:
+    """Rows of the names in modules of their own; adds those that are refused to `refused`."""
+    rows = []
+    for module, listed in OTHERS.items():
+        for name in listed.split():
+            value = getattr(importlib.import_module(f"nki.{module}"), name)
+            text = " ".join((value.__doc__ or "").split("\n\n")[0].split())
+            if text.startswith("Refused: "):
+                reason = text.removeprefix("Refused: ").rstrip(".")
+                refused.append(f"| `{module}.{name}` | both | {reason} |")
+            else:
+                rows.append(f"| `{module}.{name}` | {text} |")
+    return rows
+
+
 def calls_page() -> str:
     """docs/reference/nki-calls.md."""
     from trnsim import collectives, nisa, nisa_old
@@ -253,6 +282,16 @@ def calls_page() -> str:
         if plain[prefix]:
             lines += [f"Types and constants: {', '.join(plain[prefix])}.", ""]
     lines += [
+        "## Kernels and private names",
+        "",
+        "Modules below `nki` and `neuronxcc.nki`. The kernels are ours under the names of AWS's, written from its documentation:"
+        " shapes and results are",
+        "theirs, times those of our code ([library](../../isa/python/trnsim/library)). Their docstrings say what is our reading.",
+        "",
+        "| name | what |",
+        "|---|---|",
+        *others(refused),
+        "",
         "A trace may hold collectives and programs of two cores; what a run does with them is in"
         " [overview.md](../concepts/overview.md#what-is-not-modelled).",
         "",
