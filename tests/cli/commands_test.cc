@@ -62,7 +62,8 @@ TEST(Commands, VersionNamesBuildAndCalibration) {
 
 TEST(Commands, ConfigsListsTheShippedMachines) {
   const std::string list = ok({"configs"});
-  for (const char* name : {"trn2.3xlarge", "trn2.48xlarge", "trn2u.48xlarge"})
+  for (const char* name :
+       {"trn1.2xlarge", "trn1.32xlarge", "trn2.3xlarge", "trn2.48xlarge", "trn2u.48xlarge"})
     EXPECT_THAT(list, HasSubstr(name));
 }
 

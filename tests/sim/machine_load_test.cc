@@ -81,9 +81,10 @@ INSTANTIATE_TEST_SUITE_P(Systems, ShippedMachine,
                            return name;
                          });
 
-TEST(ShippedMachines, AreTheThreeInstances) {
+TEST(ShippedMachines, AreTheInstancesOfBothGenerations) {
   EXPECT_THAT(app::shipped_machines(configs()),
-              ElementsAre("trn2.3xlarge", "trn2.48xlarge", "trn2u.48xlarge"));
+              ElementsAre("trn1.2xlarge", "trn1.32xlarge", "trn2.3xlarge", "trn2.48xlarge",
+                          "trn2u.48xlarge"));
 }
 
 TEST(Machine, PathsThatScriptsRelyOn) {
@@ -223,7 +224,8 @@ TEST(MachineLookup, UnknownNamesListNearMissesAndMachines) {
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
                  "--config: no file and no shipped machine 'trn2.46xlarge.yaml' (did you mean "
-                 "'trn2.48xlarge'?); shipped are trn2.3xlarge, trn2.48xlarge, trn2u.48xlarge");
+                 "'trn2.48xlarge'?); shipped are trn1.2xlarge, trn1.32xlarge, trn2.3xlarge, "
+                 "trn2.48xlarge, trn2u.48xlarge");
   }
 }
 
@@ -240,10 +242,15 @@ TEST(MachineLookup, AMachineOfOnesOwnMayNameAShippedChip) {
   EXPECT_EQ(load_machine(folder / "mine.yaml", {}, configs()).config.chip.name, "trn2");
 }
 
-// ---- the shipped cost table ----
+// ---- the shipped cost tables ----
 
-TEST(ShippedCosts, EveryInstructionHasACostOnEveryEngineThatRunsIt) {
-  const Machine machine = with({});
+class ShippedCosts : public testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Chips, ShippedCosts, testing::Values("trn1.2xlarge", "trn2.3xlarge"),
+                         [](const auto& machine) { return machine.param.substr(0, 4); });
+
+TEST_P(ShippedCosts, EveryInstructionHasACostOnEveryEngineThatRunsIt) {
+  const Machine machine = load_machine(system_file(GetParam()));
   isa::for_each_instruction([&]<class T>() {
     for (const isa::Engine engine : isa::kAllEngines) {
       if (!T::kEngines.contains(engine)) continue;
@@ -279,7 +286,9 @@ CostFeatures random_features(std::mt19937& random) {
   f.stride_bytes = pick(4U, 8U, 16U, 64U);
   f.pointer = static_cast<std::uint32_t>(random() % 3);
   f.zero = flag(random() % 2 == 0);
-  f.op = pick(isa::AluOp::Add, isa::AluOp::Max, isa::AluOp::Rsqrt, isa::AluOp::Multiply);
+  f.op = pick(isa::AluOp::Add, isa::AluOp::Max, isa::AluOp::Rsqrt, isa::AluOp::Multiply,
+              isa::AluOp::Subtract);
+  f.op1 = pick(isa::AluOp::Add, isa::AluOp::Multiply);
   f.result = flag(random() % 2 == 0);
   f.pass = pick(isa::Fp32Pass::None, isa::Fp32Pass::Low, isa::Fp32Pass::LowHigh);
   f.transpose = flag(random() % 2 == 0);
@@ -308,8 +317,8 @@ CostFeatures random_features(std::mt19937& random) {
   return f;
 }
 
-TEST(ShippedCosts, AreFiniteForEveryCase) {
-  const Machine machine = with({});
+TEST_P(ShippedCosts, AreFiniteForEveryCase) {
+  const Machine machine = load_machine(system_file(GetParam()));
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {
     const CostFeatures f = random_features(random);
@@ -325,10 +334,10 @@ TEST(ShippedCosts, AreFiniteForEveryCase) {
   }
 }
 
-TEST(ShippedCosts, EveryRowIsReachedAndNoneForASingleShape) {
+TEST_P(ShippedCosts, EveryRowIsReachedAndNoneForASingleShape) {
   // A row that some case reaches must also be reached, all else equal, by some other number of
   // elements and by some other number of partitions.
-  const Machine machine = with({});
+  const Machine machine = load_machine(system_file(GetParam()));
   const auto rows = machine.costs->rows();
   std::set<std::size_t> reached;
   std::set<std::size_t> any_elements;
@@ -365,8 +374,8 @@ TEST(ShippedCosts, EveryRowIsReachedAndNoneForASingleShape) {
   }
 }
 
-TEST(ShippedCosts, MoreElementsAreNeverFaster) {
-  const Machine machine = with({});
+TEST_P(ShippedCosts, MoreElementsAreNeverFaster) {
+  const Machine machine = load_machine(system_file(GetParam()));
   std::mt19937 random(3);
   for (int round = 0; round < 1000; ++round) {
     const CostFeatures f = random_features(random);
@@ -385,7 +394,7 @@ TEST(ShippedCosts, MoreElementsAreNeverFaster) {
   }
 }
 
-TEST(ShippedCosts, MatchTheMeasuredIntervals) {
+TEST(Trainium2Costs, MatchTheMeasuredIntervals) {
   // docs/sources.md#profiles-pipeline and #profiles-tensor: cycles of each engine, N = 512 or 128.
   const Machine machine = with({});
   const auto ii = [&](isa::CostClass cost_class, isa::Engine engine, const CostFeatures& f) {
@@ -417,6 +426,36 @@ TEST(ShippedCosts, MatchTheMeasuredIntervals) {
   f.dtype = isa::Dtype::Bf16;
   EXPECT_EQ(ii(LoadWeights, isa::Engine::Tensor, f), 32);
   EXPECT_EQ(ii(Matmul, isa::Engine::Tensor, f), 128);
+}
+
+TEST(Trainium1Costs, HaveTheElementsOfThePublishedTable) {
+  // docs/sources.md#trn1-vector and #trn1-tensor: cycles of each engine, N = 512.
+  const Machine machine = load_machine(system_file("trn1.2xlarge"));
+  const auto ii = [&](isa::CostClass cost_class, isa::Engine engine, const CostFeatures& f) {
+    return machine.costs->evaluate(cost_class, engine, f).ii_cycles;
+  };
+  CostFeatures f;
+  f.dtype = f.src_dtype = f.src1_dtype = f.dst_dtype = isa::Dtype::Fp32;
+  f.dtype_bytes = f.stride_bytes = 4;
+  f.src_memory = f.src1_memory = f.dst_memory = isa::Memory::Sbuf;
+  f.elements = f.dst_elements = 512;
+  f.op = isa::AluOp::Add;
+  using enum isa::CostClass;
+  EXPECT_EQ(ii(Copy, isa::Engine::Vector, f), 569);       // N + 57
+  EXPECT_EQ(ii(OneInput, isa::Engine::Vector, f), 569);   // ditto
+  EXPECT_EQ(ii(TwoInput, isa::Engine::Vector, f), 1081);  // 2N + 57
+  EXPECT_EQ(ii(Scan, isa::Engine::Vector, f), 1081);
+  f.src1_memory = isa::Memory::Psum;
+  EXPECT_EQ(ii(TwoInput, isa::Engine::Vector, f), 574);  // N + 62
+  f.src1_memory = isa::Memory::Sbuf;
+  f.src_dtype = f.src1_dtype = f.dst_dtype = isa::Dtype::Bf16;
+  EXPECT_EQ(ii(TwoInput, isa::Engine::Vector, f), 569);  // N + 57
+  f.pass = isa::Fp32Pass::None;
+  EXPECT_EQ(ii(Matmul, isa::Engine::Tensor, f), 2048);  // fp32 without a pass: 4N
+  f.pass = isa::Fp32Pass::Low;
+  EXPECT_EQ(ii(Matmul, isa::Engine::Tensor, f), 1024);
+  f.dtype = isa::Dtype::Bf16;
+  EXPECT_EQ(ii(Matmul, isa::Engine::Tensor, f), 512);
 }
 
 // ---- sources ----
