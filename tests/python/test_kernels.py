@@ -63,6 +63,14 @@ PRODUCT = {"lhsT": fp32(256, 256), "rhs": fp32(256, 1024)}
 LAYER = {"lhsT": fp32(256, 128), "rhs": fp32(256, 1024), "bias": fp32(1, 1024)}
 HEAD = {name: fp32(128, 512) for name in "qkv"}
 LONG_HEAD = {name: fp32(128, 1024) for name in "qkv"}
+SCAN = {
+    "u": fp32(256, 1024),
+    "delta": fp32(256, 1024),
+    "A": fp32(256, 4),
+    "B": fp32(4, 1024),
+    "C": fp32(4, 1024),
+}
+SQUARES = np.full((200, 384), 0.25, np.float32)  # moments that have a root
 ROWS = index(np.random.default_rng(3).permutation(256)[:128])
 
 CASES = [
@@ -160,6 +168,41 @@ CASES = [
             "C": fp32(4, 256),
         },
         plain="selective_scan_reference",
+    ),
+    Case("mamba:states_outside", SCAN),
+    Case("mamba:channels_outside", SCAN),
+    Case("mamba:channels_outside_reload", SCAN),
+    Case("mamba:length_tiled", {**SCAN, "tile": 256}),
+    Case("elementwise:silu", {"x": fp32(200, 384)}, plain="silu_reference"),
+    Case(
+        "elementwise:adamw",
+        {"p": fp32(200, 384), "g": fp32(200, 384), "m": fp32(200, 384), "v": SQUARES},
+        plain="adamw_reference",
+    ),
+    Case(
+        "dense:product",
+        {"lhs": fp32(128, 256), "rhs": fp32(256, 912), "block_n": 512},
+        plain="product_reference",
+    ),
+    Case(
+        "dense:transposed_product",
+        {"lhsT": fp32(256, 512), "rhs": fp32(256, 912), "block_m": 256, "tile_n": 456},
+        plain="transposed_product_reference",
+    ),
+    Case(
+        "dense:swiglu",
+        {
+            "x": fp32(512, 512),
+            "w_gate": fp32(512, 256),
+            "w_up": fp32(512, 256),
+            "w_down": fp32(256, 512),
+        },
+        plain="swiglu_reference",
+    ),
+    Case(
+        "dense:product_softmax",
+        {"lhs": fp32(2, 256, 64), "rhs": fp32(2, 64, 1024)},
+        plain="product_softmax_reference",
     ),
     Case(
         "convolution:conv3x3",
