@@ -23,6 +23,7 @@ void add_replay(CLI::App& app, Context& context);
 void add_asm(CLI::App& app, Context& context);
 void add_dump(CLI::App& app, Context& context);
 void add_configs(CLI::App& app, Context& context);
+void add_validate(CLI::App& app, Context& context);
 
 /// What `--version` prints.
 std::string version_text();

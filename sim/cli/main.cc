@@ -20,8 +20,8 @@ extern "C" int sc_main(int /*argc*/, char** /*argv*/) { return 1; }
 namespace trn::cli {
 namespace {
 
-constexpr std::array<std::string_view, 6> kCommands = {"run", "import", "replay",
-                                                       "asm", "dump",   "configs"};
+constexpr std::array<std::string_view, 7> kCommands = {"run",  "import",  "replay",  "asm",
+                                                       "dump", "configs", "validate"};
 
 bool is_command(std::string_view word) {
   return std::find(kCommands.begin(), kCommands.end(), word) != kCommands.end();
@@ -83,8 +83,8 @@ int parse_and_do(std::vector<std::string> words, Context& context) {
   app.require_subcommand(1);
   app.footer(
       "trn-sim --config MACHINE TRACE is short for trn-sim run --config MACHINE TRACE.\n"
-      "Exit codes: 0 done, 2 bad input or usage, 3 the program deadlocked, 4 it does not fit in\n"
-      "memory, 70 a fault of trn-sim.\n\n"
+      "Exit codes: 0 done, 1 a comparison failed, 2 bad input or usage, 3 the program deadlocked,\n"
+      "4 it does not fit in memory, 70 a fault of trn-sim.\n\n"
       "Example: what a trace takes on a trn2.3xlarge\n"
       "  trn-sim --config trn2.3xlarge.yaml trace.bin");
   app.set_version_flag("--version", [] { return version_text(); });
@@ -94,6 +94,7 @@ int parse_and_do(std::vector<std::string> words, Context& context) {
   add_asm(app, context);
   add_dump(app, context);
   add_configs(app, context);
+  add_validate(app, context);
   const std::vector<std::string> given = words;
   try {
     std::reverse(words.begin(), words.end());  // as CLI11 takes them

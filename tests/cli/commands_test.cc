@@ -48,7 +48,7 @@ Json report(std::vector<std::string> arguments) {
 TEST(Commands, EveryHelpShowsAnExample) {
   EXPECT_THAT(ok({"--help"}), AllOf(HasSubstr("Example"), HasSubstr("trn-sim --config")));
   EXPECT_EQ(ok({}), ok({"--help"}));
-  for (const char* command : {"run", "import", "replay", "asm", "dump", "configs"}) {
+  for (const char* command : {"run", "import", "replay", "asm", "dump", "configs", "validate"}) {
     EXPECT_THAT(ok({command, "--help"}),
                 AllOf(HasSubstr("Example"), HasSubstr(std::string("trn-sim ") + command)));
   }

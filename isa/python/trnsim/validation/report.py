@@ -1,0 +1,166 @@
+"""A result as text, as Markdown, and as the JSON that scripts read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trnsim.validation import score
+from trnsim.validation.rows import Row
+from trnsim.validation.score import Scored
+
+SCHEMA = "trn-sim-validation/1"
+
+
+def result(
+    scored: Sequence[Scored],
+    unmatched: Sequence[tuple[Row, str]],
+    offsets: Mapping[str, float],
+    *,
+    set_name: str,
+    machine: str,
+    sets: Sequence[str],
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    """All figures, as they are printed in JSON."""
+    groups = score.by_source(scored)
+    used = {one.row.offset_group for one in scored if one.row.metric_kind == "benchmark_latency"}
+    return {
+        "schema": SCHEMA,
+        "set": set_name,
+        "config": {"name": machine, "overrides": list(sets), "options": dict(options)},
+        "overall": rounded(score.overall(scored)) if scored else {"rows": 0},
+        "sources": [
+            rounded(
+                {
+                    "source": name,
+                    "publication": group[0].row.source,
+                    **score.summarise(group),
+                }
+            )
+            for name, group in groups.items()
+        ],
+        "offsets_us": {group: offsets[group] / 1e3 for group in sorted(offsets) if group in used},
+        "counters": rounded(score.counters(scored)),
+        "rows": [rounded(_row(one)) for one in scored],
+        "unmatched": [{"id": row.id, "reason": reason} for row, reason in unmatched],
+    }
+
+
+def _row(one: Scored) -> dict[str, Any]:
+    """A row; times are in the unit in which they were measured."""
+    row = one.row
+    scale = row.measured / row.value
+    figures: dict[str, Any] = {
+        "id": row.id,
+        "kernel": row.kernel,
+        "args": row.args,
+        "metric_kind": row.metric_kind,
+        "unit": row.unit,
+        "predicted": one.predicted / scale,
+        "measured": row.value,
+        "error_percent": one.error_percent,
+        "low": one.low / scale,
+        "high": one.high / scale,
+    }
+    if one.offset:
+        figures["offset_us"] = one.offset * one.prediction.launches / 1e3
+    theirs, ours = score.published(row), score.predicted_counters(one.prediction)
+    both = {name: [ours[name], theirs[name]] for name in sorted(theirs) if name in ours}
+    if both:
+        figures["counters"] = both
+    return figures
+
+
+def rounded(value: Any) -> Any:
+    """Floats to nine significant digits: what a sum's order changes is not shown."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    if isinstance(value, Mapping):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(item) for item in value]
+    return value
+
+
+_HEAD = ("rows", "mean", "median", "bias", "in 20 %", "tau", "in order", "bars", "width", "worst")
+
+
+def text(found: Mapping[str, Any]) -> str:
+    """The printed form: rows, sources, all."""
+    lines = [f"{'row':<12}{'predicted':>13}{'measured':>13} {'':<8}{'error':>9}  kernel"]
+    for row in found["rows"]:
+        lines.append(
+            f"{row['id']:<12}{row['predicted']:>13.6g}{row['measured']:>13.6g} {row['unit']:<8}"
+            f"{row['error_percent']:>+7.1f} %  {row['kernel']} {row['args']}"
+        )
+    lines += _apart_text(found.get("apart", {}))
+    lines += ["", _line("source", _HEAD)]
+    for source in found["sources"]:
+        lines.append(_line(source["source"], _cells(source)))
+    whole = found["overall"]
+    if whole["rows"]:
+        lines.append(_line("all", _cells(whole)))
+        lines += ["", f"mean over sources of their means   {whole['sources_mape_percent']:.1f} %"]
+        if "sure" in whole:
+            lines.append(
+                f"mean, high confidence, no spills   {whole['sure']['mape_percent']:.1f} % "
+                f"({whole['sure']['rows']} rows)"
+            )
+    for name, counter in found["counters"].items():
+        lines.append(
+            f"{name.replace('_', ' '):<35}{counter['mean_percent']:.1f} % off, "
+            f"{counter['within_5_percent']:.0f} % of {counter['rows']} rows within 5 %, "
+            f"worst {counter['worst']['difference_percent']:+.1f} % ({counter['worst']['id']})"
+        )
+    if found["offsets_us"]:
+        offsets = ", ".join(f"{name} {value:.1f}" for name, value in found["offsets_us"].items())
+        lines.append(f"{'launch offsets, us':<35}{offsets}")
+    for one in found["unmatched"]:
+        lines.append(f"unmatched {one['id']}: {one['reason']}")
+    for line in found.get("broken", []):
+        lines.append(f"limit broken: {line}")
+    return "\n".join(lines) + "\n"
+
+
+def _cells(figures: Mapping[str, Any]) -> list[str]:
+    worst = figures["worst"]
+    return [
+        str(figures["rows"]),
+        f"{figures['mape_percent']:.1f} %",
+        f"{figures['median_percent']:.1f} %",
+        f"{figures['bias_percent']:+.1f} %",
+        f"{figures['within_20_percent']:.0f} %",
+        f"{figures['kendall_tau']:.2f}" if "kendall_tau" in figures else "",
+        f"{figures['pairs_in_order_percent']:.0f} %" if "pairs" in figures else "",
+        f"{figures['coverage_percent']:.0f} %",
+        f"{figures['half_width_percent']:.1f} %",
+        f"{worst['error_percent']:+.0f} % ({worst['id']})",
+    ]
+
+
+def _line(first: str, cells: Sequence[str]) -> str:
+    *numbers, last = cells
+    return f"{first:<8}" + "".join(f"{cell:>9}" for cell in numbers) + f"  {last}"
+
+
+def markdown(found: Mapping[str, Any]) -> str:
+    """The table of README.md: one line a source."""
+    lines = [
+        "| source | rows | mean error | median | bias | within 20 % | order of pairs | in error bar | worst |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for source in found["sources"]:
+        lines.append(_markdown_line(source["source"], source))
+    if found["overall"]["rows"]:
+        lines.append(_markdown_line("**all rows**", found["overall"]))
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_line(name: str, figures: Mapping[str, Any]) -> str:
+    rows, mean, middle, bias, near, _, ordered, bars, _, worst = _cells(figures)
+    return f"| {' | '.join((name, rows, mean, middle, bias, near, ordered, bars, worst))} |"
+
+
+def _apart_text(apart: Mapping[str, Any]) -> list[str]:
+    return []
