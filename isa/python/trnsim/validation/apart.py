@@ -118,7 +118,7 @@ def instruction_figures(
     found: Sequence[Replay], predictor: Predictor, machine: Machine
 ) -> dict[str, Any]:
     """The medians of instruction_rows.csv beside the same medians of the replays, and packets
-    beside the mean packet of transfers of that size alone."""
+    beside the mean packet of a transfer of that size alone."""
     durations, intervals = _medians(found)
     with (places.folder("validation") / "instruction_rows.csv").open(newline="") as file:
         published = list(csv.DictReader(file))
@@ -134,7 +134,11 @@ def instruction_figures(
         else:
             kind = (name.replace("TensorMatrix", "Tensor"), _sorted(row["parameters"]))
             table = durations if what == "instruction duration" else intervals
-            value = table.get(kind, "none of that kind in the shipped profiles")
+            value = table.get(kind)
+            if value is None and kind in durations:
+                value = "no two of that kind follow each other in the shipped profiles"
+            elif value is None:
+                value = "none of that kind within the kernels of the shipped profiles"
         if isinstance(value, str):
             left_out.append({"id": row["id"], "reason": value})
             continue
@@ -252,13 +256,13 @@ def _sorted(words: str) -> str:
 def _packets(
     published: Sequence[Mapping[str, str]], predictor: Predictor, machine: Machine
 ) -> dict[tuple[str, str], float]:
-    """The mean packet of transfers of one size, in ns, by queue and size."""
+    """The mean packet of a transfer to SBUF and back, in ns, by queue and size."""
     asked: dict[tuple[str, str], Request] = {}
     for row in published:
         what, _, name = row["quantity"].partition(": ")
         if what == "DMA packet time" and name in _PACKETS:
             size = int(row["parameters"].split()[0])
-            settings = {"count": 16, "free": size // 4, "dtype": "fp32"}
+            settings = {"count": 1, "free": size // 4, "dtype": "fp32"}
             (launch,) = inputs.launches("dma.loads", settings)
             options = (("inputs_by_software", _PACKETS[name]),)
             asked[name, row["parameters"]] = Request(launch, machine, options)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trnsim.validation import limits, methods, places, predict, report, rows, score
+from trnsim.validation import apart, limits, methods, places, predict, report, rows, score
 from trnsim.validation.methods import Prediction, Unmatched
 from trnsim.validation.predict import Predictor, Request
 from trnsim.validation.rows import Row
@@ -35,7 +35,15 @@ class UsageError(ValueError):
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> Any:
-        raise UsageError(f"{message}\ntrn-sim validate --help shows the usage")
+        from trnsim import specs
+
+        hint = ""
+        if message.startswith("unrecognized"):
+            for word in message.split():
+                if word.startswith("--"):
+                    known = list(self._option_string_actions)
+                    hint = hint or specs.near(word.partition("=")[0], known)
+        raise UsageError(f"{message}{hint}\ntrn-sim validate --help shows the usage")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -87,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--no-cache", action="store_true", help="keep no results")
     add("--no-check", action="store_true", help="exit code 0 even when a limit is broken")
     add("--write-offsets", action="store_true", help="keeps the fitted offsets for other rows")
+    add("--write-limits", action="store_true", help="keeps what this run reaches as its limits")
     add("-q", "--quiet", action="store_true", help="no progress on stderr")
     add("--progress", action="store_true", help="progress even if stderr is no terminal")
     return parser
@@ -99,6 +108,8 @@ def _main(argv: list[str]) -> int:
         raise UsageError("--rows and --subset: expected one of them")
     if given.write_offsets and (given.rows or given.subset):
         raise UsageError("--write-offsets: offsets are fitted on all shipped rows only")
+    if given.write_limits and given.rows:
+        raise UsageError("--write-limits: only shipped rows have limits")
     if given.jobs is not None and given.jobs < 1:
         raise UsageError(f"--jobs: expected at least 1, got {given.jobs}")
     set_name = FOREIGN if given.rows else given.subset or FULL
@@ -112,20 +123,31 @@ def _main(argv: list[str]) -> int:
     )
     predicted, unmatched = _predict(chosen, predictor, given.config, given.set, options)
     offsets = score.fit_offsets(predicted) if set_name == FULL else _stored_offsets()
-    scored = [score.Scored(r, p, score.offset_for(r, offsets)) for r, p in predicted]
-    found = report.result(
-        scored,
-        unmatched,
-        offsets,
-        set_name=set_name,
-        machine=given.config or "trn2.3xlarge",
-        sets=given.set,
-        options=options,
-    )
+    found = {
+        "schema": report.SCHEMA,
+        "set": set_name,
+        "config": {
+            "name": given.config or "trn2.3xlarge",
+            "overrides": given.set,
+            "options": options,
+        },
+        **report.figures(_scored(predicted, offsets), unmatched, offsets),
+    }
+    if given.write_limits:
+        stored = {**_yaml("thresholds.yaml"), set_name: limits.kept(found)}
+        _write("thresholds.yaml", limits.as_yaml(stored))
     if set_name != FOREIGN:
         found["broken"] = limits.broken(found, _yaml("thresholds.yaml").get(set_name, {}))
+    if set_name == FULL:
+        found["apart"] = _apart(predictor, given.config, given.set, options)
+        found["left_out"] = [
+            {"id": row, "reason": reason}
+            for name in ("left_out.csv", "trn1_left_out.csv")
+            for row, reason in rows.read_reasons(places.folder("validation") / name)
+        ]
     if given.write_offsets:
-        _write_offsets(offsets)
+        trn1 = found["apart"]["trn1"]["offsets_us"]
+        _write_offsets({**found["offsets_us"], **trn1})
     _print(found, given)
     return FAILED if found.get("broken") and not given.no_check else DONE
 
@@ -170,6 +192,36 @@ def _predict(
             except Unmatched as reason:
                 reasons[row.id] = str(reason)
     return predicted, [(row, reasons[row.id]) for row in chosen if row.id in reasons]
+
+
+def _scored(
+    predicted: Sequence[tuple[Row, Prediction]], offsets: dict[str, float]
+) -> list[score.Scored]:
+    return [
+        score.Scored(row, prediction, score.offset_for(row, offsets))
+        for row, prediction in predicted
+    ]
+
+
+def _apart(
+    predictor: Predictor, config: str | None, sets: Sequence[str], options: dict[str, Any]
+) -> dict[str, Any]:
+    """The five profiles, their instructions, and the measurements of Trainium1."""
+    machine = predict.Machine(config or "trn2.3xlarge", "trn2", tuple(sets))
+    replayed = apart.replays(predictor.trn_sim, machine.config, sets)
+    found: dict[str, Any] = {
+        "replays": apart.profile_figures(replayed),
+        "instructions": apart.instruction_figures(replayed, predictor, machine),
+    }
+    for name in ("profile", "trn1"):
+        chosen = rows.read(places.folder("validation") / f"{name}_rows.csv")
+        of_trn2 = sets if name == "profile" else ()
+        predicted, unmatched = _predict(chosen, predictor, config, of_trn2, options)
+        offsets = score.fit_offsets(predicted)
+        found["profile_kernels" if name == "profile" else name] = report.figures(
+            _scored(predicted, offsets), unmatched, offsets
+        )
+    return dict(report.rounded(found))
 
 
 def _options(texts: Sequence[str]) -> dict[str, Any]:
@@ -219,14 +271,22 @@ def _stored_offsets() -> dict[str, float]:
     return {group: 1e3 * us for group, us in _yaml("offsets.yaml").get("offsets_us", {}).items()}
 
 
-def _write_offsets(offsets: dict[str, float]) -> None:
+def _write_offsets(offsets_us: dict[str, float]) -> None:
     lines = [
         "# What nki.benchmark reports over the device time, by offset_group. Fitted on all shipped",
         "# rows of the group and written by `trn-sim validate --write-offsets`; used for other rows.",
         "offsets_us:",
-        *(f"  {group}: {offset / 1e3:.1f}" for group, offset in sorted(offsets.items())),
+        *(f"  {group}: {offset:.1f}" for group, offset in sorted(offsets_us.items())),
     ]
-    (places.folder("validation") / "offsets.yaml").write_text("\n".join(lines) + "\n")
+    _write("offsets.yaml", "\n".join(lines) + "\n")
+
+
+def _write(name: str, text: str) -> None:
+    file = places.folder("validation") / name
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror}") from None
 
 
 def _print(found: dict[str, Any], given: argparse.Namespace) -> None:

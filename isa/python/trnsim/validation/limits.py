@@ -43,3 +43,60 @@ def _figure(figures: Mapping[str, Any], name: str) -> float | None:
 
 def _bound(most: bool, limit: float) -> str:
     return f"at {'most' if most else 'least'} {limit:g}"
+
+
+def kept(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Limits that the result just keeps, with some room: a tenth of an error and half a per cent,
+    two per cent of a share."""
+    whole = _kept(result["overall"])
+    whole["rows_at_least"] = result["overall"]["rows"]
+    if "sure" in result["overall"]:
+        whole["sure.mape_percent_at_most"] = _above(result["overall"]["sure"]["mape_percent"])
+    whole["sources_mape_percent_at_most"] = _above(result["overall"]["sources_mape_percent"])
+    if "pairs_in_order_percent" in result["overall"]:
+        share = result["overall"]["pairs_in_order_percent"]
+        whole["pairs_in_order_percent_at_least"] = _below(share)
+    return {
+        "overall": whole,
+        "sources": {source["source"]: _kept(source) for source in result["sources"]},
+        "counters": {
+            name: {"mean_percent_at_most": _above(counter["mean_percent"])}
+            for name, counter in result["counters"].items()
+        },
+    }
+
+
+def _kept(figures: Mapping[str, Any]) -> dict[str, float]:
+    return {
+        "mape_percent_at_most": _above(figures["mape_percent"]),
+        "within_20_percent_at_least": _below(figures["within_20_percent"]),
+    }
+
+
+def _above(value: float) -> float:
+    return round(1.1 * value + 0.5, 1)
+
+
+def _below(value: float) -> float:
+    return max(0.0, round(value - 2.0, 1))
+
+
+def as_yaml(sets: Mapping[str, Mapping[str, Any]]) -> str:
+    """The file of limits: sets by name, each with its parts."""
+    lines = [
+        "# What `trn-sim validate` must reach, by set of rows; a broken limit is exit code 1.",
+        "# `trn-sim validate [--subset NAME] --write-limits` writes what a run reaches, with a tenth",
+        "# of an error and half a per cent, or two per cent of a share, as room.",
+    ]
+    for set_name, parts in sets.items():
+        lines.append(f"{set_name}:")
+        for part, of_part in parts.items():
+            lines.append(f"  {part}:")
+            groups = {"": of_part} if part == "overall" else of_part
+            for name, of_name in groups.items():
+                indent = "    "
+                if name:
+                    lines.append(f"    {name}:")
+                    indent = "      "
+                lines += [f"{indent}{key}: {limit:g}" for key, limit in of_name.items()]
+    return "\n".join(lines) + "\n"

@@ -5,40 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trnsim.validation import score
+from trnsim.validation import methods, score
 from trnsim.validation.rows import Row
 from trnsim.validation.score import Scored
 
 SCHEMA = "trn-sim-validation/1"
 
 
-def result(
+def figures(
     scored: Sequence[Scored],
     unmatched: Sequence[tuple[Row, str]],
     offsets: Mapping[str, float],
-    *,
-    set_name: str,
-    machine: str,
-    sets: Sequence[str],
-    options: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """All figures, as they are printed in JSON."""
+    """All figures of some rows, as they are printed in JSON."""
     groups = score.by_source(scored)
-    used = {one.row.offset_group for one in scored if one.row.metric_kind == "benchmark_latency"}
+    used = {one.row.offset_group for one in scored if one.row.metric_kind in methods.HAS_OFFSET}
     return {
-        "schema": SCHEMA,
-        "set": set_name,
-        "config": {"name": machine, "overrides": list(sets), "options": dict(options)},
         "overall": rounded(score.overall(scored)) if scored else {"rows": 0},
         "sources": [
-            rounded(
-                {
-                    "source": name,
-                    "publication": group[0].row.source,
-                    **score.summarise(group),
-                }
-            )
-            for name, group in groups.items()
+            rounded({"source": name, "publication": of[0].row.source, **score.summarise(of)})
+            for name, of in groups.items()
         ],
         "offsets_us": {group: offsets[group] / 1e3 for group in sorted(offsets) if group in used},
         "counters": rounded(score.counters(scored)),
@@ -89,11 +75,7 @@ _HEAD = ("rows", "mean", "median", "bias", "in 20 %", "tau", "in order", "bars",
 def text(found: Mapping[str, Any]) -> str:
     """The printed form: rows, sources, all."""
     lines = [f"{'row':<12}{'predicted':>13}{'measured':>13} {'':<8}{'error':>9}  kernel"]
-    for row in found["rows"]:
-        lines.append(
-            f"{row['id']:<12}{row['predicted']:>13.6g}{row['measured']:>13.6g} {row['unit']:<8}"
-            f"{row['error_percent']:>+7.1f} %  {row['kernel']} {row['args']}"
-        )
+    lines += map(_row_text, found["rows"])
     lines += _apart_text(found.get("apart", {}))
     lines += ["", _line("source", _HEAD)]
     for source in found["sources"]:
@@ -162,5 +144,38 @@ def _markdown_line(name: str, figures: Mapping[str, Any]) -> str:
     return f"| {' | '.join((name, rows, mean, middle, bias, near, ordered, bars, worst))} |"
 
 
+def _row_text(row: Mapping[str, Any]) -> str:
+    return (
+        f"{row['id']:<12}{row['predicted']:>13.6g}{row['measured']:>13.6g} {row['unit']:<8}"
+        f"{row['error_percent']:>+7.1f} %  {row['kernel']} {row['args']}"
+    )
+
+
 def _apart_text(apart: Mapping[str, Any]) -> list[str]:
-    return []
+    """Profiles, instructions and Trainium1."""
+    if not apart:
+        return []
+    lines = ["", "apart: profiles, replayed"]
+    for one in apart["replays"]:
+        lines.append(
+            f"{one['profile']:<34}{one['predicted_us']:>9.2f}{one['measured_us']:>9.2f} us"
+            f"{one['error_percent']:>+7.2f} %"
+        )
+    lines += ["", "apart: our kernels for the profiles"]
+    lines += map(_row_text, apart["profile_kernels"]["rows"])
+    instructions = apart["instructions"]
+    lines += ["", "apart: instructions and packets"]
+    for row in instructions["rows"]:
+        what = f"{row['quantity']} {row['parameters']}"
+        lines.append(
+            f"{row['id']:<12}{row['predicted']:>13.6g}{row['measured']:>13.6g} {row['unit']:<8}"
+            f"{row['error_percent']:>+7.1f} %  {what}"
+        )
+    lines.append(f"{len(instructions['left_out'])} more are not compared: see the JSON")
+    lines += ["", "apart: Trainium1"]
+    lines += map(_row_text, apart["trn1"]["rows"])
+    lines += [_line("source", _HEAD)]
+    lines += [_line(one["source"], _cells(one)) for one in apart["trn1"]["sources"]]
+    for name in ("profile_kernels", "trn1"):
+        lines += [f"unmatched {one['id']}: {one['reason']}" for one in apart[name]["unmatched"]]
+    return lines
