@@ -15,7 +15,8 @@ packages=(
   # fuzzing, format and static checks
   clang-16 libclang-rt-16-dev llvm-16 clang-format-16 clang-tidy-16
   # scripts
-  python3 python3-jsonschema python3-protobuf python3-yaml python3-numpy black
+  python3 python3-jsonschema python3-protobuf python3-yaml python3-numpy
+  python3-matplotlib black
 )
 
 usage() {

@@ -56,7 +56,7 @@ def kept(result: Mapping[str, Any]) -> dict[str, Any]:
     if "pairs_in_order_percent" in result["overall"]:
         share = result["overall"]["pairs_in_order_percent"]
         whole["pairs_in_order_percent_at_least"] = _below(share)
-    return {
+    parts = {
         "overall": whole,
         "sources": {source["source"]: _kept(source) for source in result["sources"]},
         "counters": {
@@ -64,6 +64,7 @@ def kept(result: Mapping[str, Any]) -> dict[str, Any]:
             for name, counter in result["counters"].items()
         },
     }
+    return {name: part for name, part in parts.items() if part}
 
 
 def _kept(figures: Mapping[str, Any]) -> dict[str, float]:
