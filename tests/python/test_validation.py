@@ -16,6 +16,7 @@ from trace_support import NO_NATIVE, has_native, trnsim
 from trnsim.validation import (
     apart,
     command,
+    document,
     inputs,
     limits,
     methods,
@@ -347,7 +348,15 @@ class Results(unittest.TestCase):
         said = report.text(self.result(broken=["overall: rows 3, expected at least 4"]))
         for part in ("A-1 ", "+10.0 %", "unmatched B-2: no such", "limit broken: overall: rows 3"):
             self.assertIn(part, said)
-        self.assertIn("| A | 2 | 20.0 % |", report.markdown(self.result()))
+        self.assertIn("| A | 2 | 20.0 % |", document.short(self.result()))
+
+    def test_pages_keep_what_is_not_between_markers(self) -> None:
+        page = "before\n<!-- accuracy: worst -->\nold\n<!-- end -->\nafter\n"
+        new = document.update(page, self.result())
+        self.assertTrue(new.startswith("before\n<!-- accuracy: worst -->\n\n| row |"))
+        self.assertTrue(new.endswith("|\n\n<!-- end -->\nafter\n"))
+        self.assertNotIn("old", new)
+        self.assertEqual(document.update(new, self.result()), new)
 
     def test_nothing_predicted_is_still_a_result(self) -> None:
         found = {"config": {"name": "m"}, **report.figures([], [(row("A-1", 1), "why")], {})}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trnsim.validation import apart, limits, methods, places, predict, report, rows, score
+from trnsim.validation import apart, document, limits, methods, places, predict, report, rows, score
 from trnsim.validation.methods import Prediction, Unmatched
 from trnsim.validation.predict import Predictor, Request
 from trnsim.validation.rows import Row
@@ -295,7 +295,7 @@ def _print(found: dict[str, Any], given: argparse.Namespace) -> None:
 
         pages.write(found, given.plot)
     if given.markdown:
-        said = report.markdown(found)
+        said = document.short(found)
     elif given.report == "json":
         said = json.dumps(found, indent=2) + "\n"
     else:

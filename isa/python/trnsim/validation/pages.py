@@ -113,7 +113,9 @@ svg { width: 100%; height: auto } svg text { font: 12px system-ui, sans-serif; f
 .scroll { overflow-x: auto }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px }
 th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid #e4e4e4 }
+th, td { white-space: nowrap }
 th:first-child, td:first-child, td.text, th.text { text-align: left }
+td.text { white-space: normal; min-width: 16rem }
 .off { color: #c0392b }
 .key { display: flex; flex-wrap: wrap; gap: .2rem 1rem; font-size: 13px }
 .key i { display: inline-block; width: .7rem; height: .7rem; border-radius: 50%; margin-right: .35rem }

@@ -126,24 +126,6 @@ def _line(first: str, cells: Sequence[str]) -> str:
     return f"{first:<8}" + "".join(f"{cell:>9}" for cell in numbers) + f"  {last}"
 
 
-def markdown(found: Mapping[str, Any]) -> str:
-    """The table of README.md: one line a source."""
-    lines = [
-        "| source | rows | mean error | median | bias | within 20 % | order of pairs | in error bar | worst |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for source in found["sources"]:
-        lines.append(_markdown_line(source["source"], source))
-    if found["overall"]["rows"]:
-        lines.append(_markdown_line("**all rows**", found["overall"]))
-    return "\n".join(lines) + "\n"
-
-
-def _markdown_line(name: str, figures: Mapping[str, Any]) -> str:
-    rows, mean, middle, bias, near, _, ordered, bars, _, worst = _cells(figures)
-    return f"| {' | '.join((name, rows, mean, middle, bias, near, ordered, bars, worst))} |"
-
-
 def _row_text(row: Mapping[str, Any]) -> str:
     return (
         f"{row['id']:<12}{row['predicted']:>13.6g}{row['measured']:>13.6g} {row['unit']:<8}"
