@@ -54,6 +54,14 @@ TEST(Commands, EveryHelpShowsAnExample) {
   }
 }
 
+/// The work is done by another process, in the place of this one.
+TEST(Commands, ValidationKeepsItsExitCodeAndItsOutput) {
+  const CliResult result = run_cli({"validate", "--subset", "no such"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.err, AllOf(StartsWith("trn-sim: --subset no such"), HasSubstr("ci")));
+  EXPECT_THAT(result.out, IsEmpty());
+}
+
 TEST(Commands, VersionNamesBuildAndCalibration) {
   EXPECT_THAT(ok({"--version"}),
               AllOf(StartsWith("trn-sim "), HasSubstr("SystemC"), HasSubstr("calibration: trn2-"),

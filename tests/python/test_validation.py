@@ -292,11 +292,14 @@ class Scores(unittest.TestCase):
 
     def test_published_counters_are_read_from_the_notes(self) -> None:
         for notes, expected in (
-            ("TensorE busy 81.41%; HBM bytes 100663296; DMA transfers 1152",
-             {"tensor_active_percent": 81.41, "hbm_bytes": 100663296, "dma_transfers": 1152}),
+            ("TensorE busy 81.41%; DMA busy 57.27%; HBM bytes 100663296; DMA transfers 1152",
+             {"tensor_active_percent": 81.41, "dma_active_percent": 57.27,
+              "hbm_bytes": 100663296, "dma_transfers": 1152}),
             ("TensorE active 34.82 ms (87.28%); DMA active 39.87 ms (99.93%)",
-             {"tensor_active_percent": 87.28}),
-            ("TensorE 99.52%; DMA 95.70%", {"tensor_active_percent": 99.52}),
+             {"tensor_active_percent": 87.28, "dma_active_percent": 99.93}),
+            ("TensorE 99.52%; DMA 95.70%; MFU 24.60%; VectorE 2.99 ms (10.55%)",
+             {"tensor_active_percent": 99.52, "dma_active_percent": 95.7, "mfu_percent": 24.6,
+              "vector_active_percent": 10.55}),
             ("HBM read 100 B, written 20 B; spill 0 B", {"hbm_bytes": 120}),
             ("240,123,904 B; 458 transfers", {"hbm_bytes": 240123904, "dma_transfers": 458}),
             ("modelled HBM bytes 7610368 / 5513216", {}),
@@ -469,6 +472,7 @@ class Running(unittest.TestCase):
             (("--jbs", "3"), "did you mean --jobs"),
             (("--jobs", "0"), "expected at least 1"),
             (("--report", "xml"), "invalid choice"),
+            (("--subset", "ci", "-o", "/no/such/file"), "no such folder"),
             (("--subset", "mutation", "--set", "chip.no=1"), "unknown key"),
             (("--subset", "mutation", "--config", "trn9"), "trn9"),
             (("--subset", "mutation", "--option", "no=1"), "no such option"),

@@ -112,6 +112,7 @@ def _main(argv: list[str]) -> int:
         raise UsageError("--write-limits: only shipped rows have limits")
     if given.jobs is not None and given.jobs < 1:
         raise UsageError(f"--jobs: expected at least 1, got {given.jobs}")
+    _check_outputs(given)
     set_name = FOREIGN if given.rows else given.subset or FULL
     chosen = _rows(given.rows, given.subset)
     options = _options(given.option)
@@ -150,6 +151,17 @@ def _main(argv: list[str]) -> int:
         _write_offsets({**found["offsets_us"], **trn1})
     _print(found, given)
     return FAILED if found.get("broken") and not given.no_check else DONE
+
+
+def _check_outputs(given: argparse.Namespace) -> None:
+    """Says before a run of minutes what could not be written after it. Throws UsageError."""
+    if given.output and not Path(given.output).resolve().parent.is_dir():
+        raise UsageError(f"{given.output}: no such folder")
+    if given.plot:
+        try:
+            import matplotlib  # noqa: F401
+        except ImportError:
+            raise UsageError("--plot: needs the package python3-matplotlib") from None
 
 
 def _rows(file: str | None, subset: str | None) -> list[Row]:

@@ -18,15 +18,16 @@ from typing import Any
 from trnsim.validation import places
 from trnsim.validation.inputs import Launch
 
-_FORMAT = "1"  # of what the cache holds
+_FORMAT = "2"  # of what the cache holds
 _FIGURES = (
     "device_time_ns", "device_time_low_ns", "device_time_high_ns", "profiled_total_ns",
     "benchmark_latency_ns", "bound_by",
 )  # fmt: skip
 _SUMMARY = (
     "hbm_read_bytes", "hbm_write_bytes", "spill_save_bytes", "spill_reload_bytes",
-    "dma_transfer_count", "tensor_engine_active_time_percent", "mfu_estimated_percent",
-    "dma_packet_time", "hardware_dynamic_dma_packet_count", "software_dynamic_dma_packet_count",
+    "dma_transfer_count", "dma_packet_time", "hardware_dynamic_dma_packet_count",
+    "software_dynamic_dma_packet_count", "dma_active_time_percent", "mfu_estimated_percent",
+    "tensor_engine_active_time_percent", "vector_engine_active_time_percent",
 )  # fmt: skip
 
 Figures = dict[str, Any]

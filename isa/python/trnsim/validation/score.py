@@ -173,11 +173,19 @@ _PUBLISHED: dict[str, tuple[re.Pattern[str], ...]] = {
         re.compile(r"(?<![\d,])([\d,]{9,}) B\b"),
     ),
     "dma_transfers": (re.compile(r"(?<!packets )transfers ([\d,]+)"), re.compile(r"([\d,]+) transfers")),
-    "tensor_active_percent": (
-        re.compile(r"TensorE busy ([\d.]+)%"),
-        re.compile(r"TensorE (?:active )?(?:[\d.]+ ms \()?([\d.]+)%"),
-    ),
+    "tensor_active_percent": (re.compile(r"TensorE (?:busy |active )?(?:[\d.]+ ms \()?([\d.]+)%"),),
+    "vector_active_percent": (re.compile(r"VectorE (?:busy |active )?(?:[\d.]+ ms \()?([\d.]+)%"),),
+    "dma_active_percent": (re.compile(r"DMA (?:busy |active )?(?:[\d.]+ ms \()?([\d.]+)%"),),
+    "mfu_percent": (re.compile(r"MFU ([\d.]+)%"),),
 }  # fmt: skip
+
+
+_SHARES = {  # of one launch, in the report's summary
+    "tensor_active_percent": "tensor_engine_active_time_percent",
+    "vector_active_percent": "vector_engine_active_time_percent",
+    "dma_active_percent": "dma_active_time_percent",
+    "mfu_percent": "mfu_estimated_percent",
+}
 
 
 def published(row: Row) -> dict[str, float]:
@@ -201,9 +209,10 @@ def predicted_counters(prediction: Prediction) -> dict[str, float]:
     transfers = prediction.total("dma_transfer_count")
     if transfers is not None:
         found["dma_transfers"] = transfers
-    active = prediction.total("tensor_engine_active_time_percent")
-    if active is not None and len(prediction.figures) == 1:
-        found["tensor_active_percent"] = 100.0 * active
+    for name, share in _SHARES.items():
+        value = prediction.total(share)
+        if value is not None and len(prediction.figures) == 1:
+            found[name] = 100.0 * value
     return found
 
 
