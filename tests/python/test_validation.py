@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from trace_support import NO_NATIVE, has_native, trnsim
+from trace_support import NO_NATIVE, ROOT, has_native, trnsim
 from trnsim.validation import (
     apart,
     command,
@@ -63,6 +63,14 @@ def files(**texts: str) -> Any:
     for name, text in texts.items():
         (Path(folder.name) / name.replace("__", ".")).write_text(text)
     return folder
+
+
+def check_schema(found: dict[str, Any]) -> None:
+    """Raises when a result is not as docs/reference/validation.schema.json says."""
+    import jsonschema
+
+    schema = json.loads((ROOT / "docs" / "reference" / "validation.schema.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(found)
 
 
 class Reading(unittest.TestCase):
@@ -414,7 +422,9 @@ class Running(unittest.TestCase):
     def validate(self, *words: str) -> dict[str, Any]:
         code, out, err = self.run_it(*words, "--report", "json", "--cache", str(self.cache))
         self.assertEqual((code, err), (0, ""))
-        return dict(json.loads(out))
+        found = dict(json.loads(out))
+        check_schema(found)
+        return found
 
     def test_other_rows_are_predicted_and_the_rest_is_listed(self) -> None:
         mine = self.rows_file(
