@@ -507,6 +507,14 @@ class Running(unittest.TestCase):
                 code, _, err = self.run_it(*words, "--report", "json")
                 self.assertIn("trn-sim: limit broken: overall", err)
 
+    def test_profiles_that_cannot_be_replayed_are_listed(self) -> None:
+        found, failed = apart.replays(str(TRN_SIM), "trn1.2xlarge", ())
+        self.assertEqual((found, len(failed)), ([], 5))
+        self.assertIn("exit 2", failed[0]["reason"])
+        found, failed = apart.replays(str(TRN_SIM), "trn2.3xlarge", ())
+        self.assertEqual((len(found), failed), (5, []))
+        self.assertLess(max(abs(one["error_percent"]) for one in apart.profile_figures(found)), 2)
+
     def test_the_pictures_are_written(self) -> None:
         mine = self.rows_file(f"X-1,trn2,20,us,{ADD},profiled_total,,high,,no")
         prefix = self.folder / "new" / "accuracy"

@@ -42,13 +42,21 @@ class Replay:
     instructions: Sequence[Instruction]
 
 
-def replays(trn_sim: str, config: str, sets: Sequence[str]) -> list[Replay]:
-    """All shipped profiles, replayed. Throws RuntimeError when one cannot be."""
-    profiles = sorted(places.folder("profiles").glob("*.json"))
-    return [_replay(trn_sim, profile, config, sets) for profile in profiles]
+def replays(
+    trn_sim: str, config: str, sets: Sequence[str]
+) -> tuple[list[Replay], list[dict[str, str]]]:
+    """All shipped profiles, replayed, and reasons for those that could not be."""
+    found, failed = [], []
+    for profile in sorted(places.folder("profiles").glob("*.json")):
+        answer = _replay(trn_sim, profile, config, sets)
+        if isinstance(answer, Replay):
+            found.append(answer)
+        else:
+            failed.append({"id": profile.stem, "reason": answer.reason})
+    return found, failed
 
 
-def _replay(trn_sim: str, profile: Path, config: str, sets: Sequence[str]) -> Replay:
+def _replay(trn_sim: str, profile: Path, config: str, sets: Sequence[str]) -> Replay | Failure:
     given = [part for text in sets for part in ("--set", text)]
     with tempfile.TemporaryDirectory(prefix="trn-sim-validate-") as folder:
         table = Path(folder) / "rows.csv"
@@ -56,7 +64,7 @@ def _replay(trn_sim: str, profile: Path, config: str, sets: Sequence[str]) -> Re
         command += ["--config", config, "--instructions", str(table), *given]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
-            raise RuntimeError(f"{profile.name}: {done.stderr.strip()}")
+            return Failure(f"exit {done.returncode}: {' '.join(done.stderr.split())[:400]}")
         with table.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
     clock = _clock(json.loads(profile.read_text(encoding="utf-8")))

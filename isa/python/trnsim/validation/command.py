@@ -220,9 +220,10 @@ def _apart(
 ) -> dict[str, Any]:
     """The five profiles, their instructions, and the measurements of Trainium1."""
     machine = predict.Machine(config or "trn2.3xlarge", "trn2", tuple(sets))
-    replayed = apart.replays(predictor.trn_sim, machine.config, sets)
+    replayed, failed = apart.replays(predictor.trn_sim, machine.config, sets)
     found: dict[str, Any] = {
         "replays": apart.profile_figures(replayed),
+        "not_replayed": failed,
         "instructions": apart.instruction_figures(replayed, predictor, machine),
     }
     for name in ("profile", "trn1"):

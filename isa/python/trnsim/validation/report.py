@@ -143,6 +143,7 @@ def _apart_text(apart: Mapping[str, Any]) -> list[str]:
             f"{one['profile']:<34}{one['predicted_us']:>9.2f}{one['measured_us']:>9.2f} us"
             f"{one['error_percent']:>+7.2f} %"
         )
+    lines += [f"{one['id']}: {one['reason']}" for one in apart["not_replayed"]]
     lines += ["", "apart: our kernels for the profiles"]
     lines += map(_row_text, apart["profile_kernels"]["rows"])
     instructions = apart["instructions"]
