@@ -558,9 +558,14 @@ Builder::Trigger Builder::trigger(const Call& call, const View& dst, const View&
     return view.memory == Memory::Hbm && kind != TensorKind::Internal &&
            kind != TensorKind::Constant;
   };
-  DescriptorMode mode = DescriptorMode::HardwareDge;
+  const DescriptorMode plain =
+      options_.hardware_descriptors ? DescriptorMode::HardwareDge : DescriptorMode::Static;
+  DescriptorMode mode = plain;
   if (options.mode) {
     mode = *options.mode;
+    if (mode == DescriptorMode::HardwareDge && !options_.hardware_descriptors) {
+      fail(call, "mode", "expected static or software descriptors, this core has no others");
+    }
   } else if (options.index || src.dtype != dst.dtype ||
              (options_.inputs_by_software && (is_argument(dst) || is_argument(src)))) {
     mode = DescriptorMode::SoftwareDge;
@@ -586,7 +591,7 @@ Builder::Trigger Builder::trigger(const Call& call, const View& dst, const View&
            fmt::format("software descriptors are triggered by GpSimd, got {}", name_of(engine)));
     }
     mode = engine == Engine::Sync || engine == Engine::Scalar
-               ? (src.dtype == dst.dtype ? DescriptorMode::HardwareDge : DescriptorMode::Static)
+               ? (src.dtype == dst.dtype ? plain : DescriptorMode::Static)
                : DescriptorMode::Static;
   }
   return {mode, engine};
@@ -629,7 +634,10 @@ void Builder::dma_transpose(const Call& call, const View& dst, const View& src,
   check_live(call, "dst", dst);
   check_live(call, "src", src);
   DmaOptions chosen = options;
-  if (!chosen.mode && !chosen.index) chosen.mode = DescriptorMode::HardwareDge;
+  if (!chosen.mode && !chosen.index) {
+    chosen.mode =
+        options_.hardware_descriptors ? DescriptorMode::HardwareDge : DescriptorMode::Static;
+  }
   if (chosen.mode == DescriptorMode::HardwareDge && !chosen.engine) chosen.engine = Engine::Sync;
   const Trigger by = trigger(call, dst, src, chosen);
   if (dst.size() != src.size()) {

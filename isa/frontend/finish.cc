@@ -10,6 +10,7 @@
 #include "isa/base/error.h"
 #include "isa/frontend/hazards.h"
 #include "isa/frontend/memory_operands.h"
+#include "isa/frontend/rewrite.h"
 #include "isa/frontend/schedule.h"
 #include "isa/frontend/tables.h"
 
@@ -192,11 +193,16 @@ Finished finish(std::vector<Builder*> builders, const FinishOptions& options) {
   Finished result;
   TraceInfo& info = result.trace.header;
   info.name = options.name;
+  info.target = options.target;
   info.work = options.work;
   Locations locations(info);
   HbmPlacer hbm;
   for (std::uint32_t number = 0; number < builders.size(); ++number) {
     Builder& builder = *builders[number];
+    if (builder.options().reuse_loads_bytes != 0) reuse_loads(builder);
+    if (builder.options().merge_loads_bytes != 0) merge_loads(builder);
+    if (builder.options().stack_tiles) stack_tiles(builder);
+    if (builder.options().sink_memsets) sink_memsets(builder);
     if (builder.options().tables_ahead) load_tables(builder);
     Placement placement = place(builder);
     hbm.place(builder, placement);

@@ -32,6 +32,7 @@ struct Finished {
 
 struct FinishOptions {
   std::string name{};
+  Target target = Target::NeuronCoreV3;
   std::vector<Work> work{};
   std::vector<std::string> warnings{};  ///< of the tracer, for the run's report
   std::int64_t drop_wait = -1;          ///< leaves out the n-th wait: for the test of the checker

@@ -18,10 +18,17 @@ struct Options {
   std::uint32_t dma_lookahead = 64;
   std::uint32_t store_slack_ns = 4000;
   bool inputs_by_software = true;
+  bool hardware_descriptors = true;
   bool waits_at_weights = true;
   bool relaxed_ordering = true;
   bool tables_ahead = true;
+  bool sink_memsets = true;
+  std::uint32_t reuse_loads_bytes = 0;
+  std::uint32_t merge_loads_bytes = 0;
+  std::uint32_t reuse_element_bytes = 2;
+  bool stack_tiles = false;
   bool spill = true;
+  std::uint32_t spill_ahead_bytes = 32768;
   bool roll = true;
   std::uint32_t semaphore_max = 65535;
 
@@ -42,13 +49,28 @@ struct Options {
               "a store by software descriptors goes so much later than its data is expected"},
         Field{"inputs_by_software", &Options::inputs_by_software, "",
               "kernel arguments go through GpSimd's software descriptors"},
+        Field{"hardware_descriptors", &Options::hardware_descriptors, "",
+              "the core generates descriptors in hardware; if not, they are written at load"},
         Field{"waits_at_weights", &Options::waits_at_weights, "",
               "a matmul waits for all its operands before its weights are loaded"},
         Field{"relaxed_ordering", &Options::relaxed_ordering, "",
               "each engine begins with SET_ORDERING_MODE relaxed"},
         Field{"tables_ahead", &Options::tables_ahead, "",
               "activation tables are loaded as soon as the last use of the one before is over"},
+        Field{"sink_memsets", &Options::sink_memsets, "",
+              "a MEMSET that begins a sum goes right before the first instruction that adds to it"},
+        Field{
+            "reuse_loads_bytes", &Options::reuse_loads_bytes, "bytes",
+            "of a partition, within which a load of what a tile still holds is left out; 0: none"},
+        Field{"merge_loads_bytes", &Options::merge_loads_bytes, "bytes",
+              "of a partition, up to which loads of tiles behind each other become one; 0: none"},
+        Field{"reuse_element_bytes", &Options::reuse_element_bytes, "bytes",
+              "of the largest elements whose loads are left out or joined"},
+        Field{"stack_tiles", &Options::stack_tiles, "",
+              "tiles of up to 64 partitions that feed matmuls only lie in both halves of SBUF"},
         Field{"spill", &Options::spill, "", "what does not fit into SBUF goes to HBM and back"},
+        Field{"spill_ahead_bytes", &Options::spill_ahead_bytes, "bytes",
+              "of a partition that are kept free by saving tiles early, once tiles have to spill"},
         Field{"roll", &Options::roll, "", "iterations that are alike become loops"},
         Field{"semaphore_max", &Options::semaphore_max, "", "largest value of a semaphore"}};
   }

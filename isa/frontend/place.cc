@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "isa/base/check.h"
 #include "isa/base/error.h"
@@ -52,6 +53,11 @@ struct Block {
   std::int64_t bytes = 0;
   std::int64_t alignment = kTileAlignment;
   std::int64_t address = 0;
+  bool upper = false;   ///< in partitions 64 to 127 only (stack_tiles)
+  bool halved = false;  ///< in 64 partitions at most, and others may have the rest
+  [[nodiscard]] bool apart_from(const Block& other) const {
+    return halved && other.halved && upper != other.upper;
+  }
 };
 
 /// The lowest address where a block fits between those that live with it; none when it would pass
@@ -114,7 +120,8 @@ class MemoryPlacer {
     for (Ring* ring : order) {
       std::vector<const Block*> neighbours;
       for (const Block* other : placed) {
-        if (!share || other->life.overlaps(ring->block.life)) neighbours.push_back(other);
+        const bool meets = !share || other->life.overlaps(ring->block.life);
+        if (meets && !ring->block.apart_from(*other)) neighbours.push_back(other);
       }
       const auto at = lowest_fit(ring->block, neighbours, limit_);
       if (!at) return false;
@@ -162,13 +169,16 @@ class MemoryPlacer {
 
  private:
   std::vector<Ring> make_rings(std::uint32_t prefetch) const {
-    std::map<std::pair<std::uint32_t, std::int64_t>, std::size_t> by_line;
+    std::map<std::tuple<std::uint32_t, std::int64_t, bool>, std::size_t> by_line;
     std::vector<Ring> rings;
     for (const std::uint32_t tile : tiles_) {
       const Storage& storage = builder_.storages()[tile];
       const std::int64_t bytes = slot_bytes(storage.bytes);
-      const auto [at, added] = by_line.emplace(std::pair(storage.location, bytes), rings.size());
-      if (added) rings.push_back({.slot_bytes = bytes});
+      const bool upper = storage.first_partition != 0;
+      const auto [at, added] =
+          by_line.emplace(std::tuple(storage.location, bytes, upper), rings.size());
+      if (added) rings.push_back({.slot_bytes = bytes, .block = {.upper = upper, .halved = true}});
+      if (storage.partitions > kPartitions / 2) rings[at->second].block.halved = false;
       rings[at->second].tiles.push_back(tile);
     }
     for (Ring& ring : rings) {
@@ -540,6 +550,7 @@ class Spiller {
   void bring_in(std::uint32_t s, std::uint32_t location) {
     const std::int64_t bytes = size_of(s);
     std::optional<std::int64_t> at = gap(bytes);
+    spilling_ = spilling_ || !at;
     if (!at) at = make_room(bytes, location);
     Tile& it = tile(s);
     if (it.saved) {
@@ -556,6 +567,27 @@ class Spiller {
     address_[it.current] = *at;
     reserve(*at, *at + bytes);
     peak_ = std::max(peak_, *at + bytes);
+    if (spilling_) evict_ahead();
+  }
+
+  /// Saves tiles before their bytes are needed, so that what takes their place need not wait: those
+  /// whose next use is furthest, until spill_ahead_bytes are free.
+  void evict_ahead() {
+    std::int64_t free_bytes = 0;
+    for (const Gap& gap : free_) free_bytes += gap.end - gap.begin;
+    while (free_bytes < builder_.options().spill_ahead_bytes) {
+      std::optional<std::uint32_t> furthest;
+      for (const std::uint32_t s : resident_) {
+        if (is_pinned(s)) continue;
+        if (!furthest || next_use(s) > next_use(*furthest)) furthest = s;
+      }
+      if (!furthest) return;
+      free_bytes += size_of(*furthest);
+      evict(*furthest);
+    }
+  }
+  [[nodiscard]] std::uint32_t next_use(std::uint32_t s) const {
+    return tiles_[s].uses[tiles_[s].next];
   }
 
   /// Spills the tiles of one stretch of bytes: that whose first next use is furthest.
@@ -574,7 +606,7 @@ class Spiller {
       std::uint32_t next = kNever;
       for (const std::uint32_t s : live) {
         if (begin_of(s) + size_of(s) <= start || start + bytes <= begin_of(s)) continue;
-        next = is_pinned(s) ? 0 : std::min(next, tiles_[s].uses[tiles_[s].next]);
+        next = is_pinned(s) ? 0 : std::min(next, next_use(s));
         if (next == 0) break;
       }
       if (next != 0 && (!best || next > best_next)) {
@@ -652,7 +684,9 @@ class Spiller {
     DmaDirect2d op;
     op.src = save ? on_chip : home;
     op.dst = save ? home : on_chip;
-    op.mode = DescriptorMode::HardwareDge;
+    op.mode = builder_.options().hardware_descriptors ? DescriptorMode::HardwareDge
+                                                      : DescriptorMode::Static;
+    op.spill = true;
     nodes_.push_back(
         {.op = op, .engine = save ? Engine::Scalar : Engine::Sync, .location = storage.location});
   }
@@ -669,6 +703,7 @@ class Spiller {
   std::vector<Gap> free_{};  ///< by address
   std::map<std::uint32_t, Spill> spills_{};
   std::int64_t peak_ = 0;
+  bool spilling_ = false;
 };
 
 }  // namespace
@@ -703,7 +738,7 @@ Placement place(Builder& builder) {
         return placement;
       }
     }
-    if (more == 0) break;
+    if (more <= 1) break;
   }
   std::uint32_t node = 0;
   std::vector<std::uint32_t> live = fullest(builder, lives, sbuf.tiles(), node);

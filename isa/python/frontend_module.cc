@@ -787,10 +787,12 @@ void bind_builder(py::module_& module) {
 }
 
 py::dict finish_all(const std::vector<PyBuilder*>& builders, std::string name,
+                    const std::string& target,
                     const std::vector<std::pair<double, std::string>>& work,
                     std::vector<std::string> warnings, std::int64_t drop_wait) {
   FinishOptions options;
   options.name = std::move(name);
+  options.target = named<Target>(target, "target");
   options.drop_wait = drop_wait;
   options.warnings = std::move(warnings);
   for (const auto& [amount, unit] : work) options.work.push_back({amount, unit});
@@ -881,6 +883,7 @@ void define(py::module_& module) {
   bind_views(module);
   bind_builder(module);
   module.def("finish", &finish_all, py::arg("builders"), py::kw_only(), py::arg("name"),
+             py::arg("target") = "NeuronCore-v3",
              py::arg("work") = std::vector<std::pair<double, std::string>>{},
              py::arg("warnings") = std::vector<std::string>{}, py::arg("drop_wait") = -1);
   module.def("options", &options_table);

@@ -12,6 +12,8 @@ namespace {
 
 using isa::Access;
 
+constexpr float kArrayRows = 128;  // docs/sources.md#a1-tensor
+
 /// Whether an operand of that name is a result.
 constexpr bool is_written(std::string_view name, isa::CostClass cost_class) {
   if (name == "dst" || name == "result") return true;
@@ -178,6 +180,7 @@ void Lowering::lower(const isa::Instr& instr, isa::Engine engine, std::uint64_t 
       out.kind = UopKind::Matmul;
       out.cycles = cost.ii_cycles;
       out.transpose = matmul.transpose;
+      out.array_share = std::min(1.0F, static_cast<float>(matmul.src.partitions) / kArrayRows);
       out.flops = 2.0 * matmul.src.partitions * matmul.dst.partitions *
                   static_cast<double>(matmul.src.elements());
       out.adjusted_flops = out.flops * adjustment(matmul);

@@ -129,7 +129,7 @@ TriggerTiming DmaSystem::trigger(const DmaTrigger& trigger) {
   // A hardware read does not mix with a transfer of its ring that is still under way when its
   // descriptors are due: it begins anew after that one's end. A ring stays in order.
   Transfer*& tail = tail_of(transfer);
-  if (!software && tail != nullptr && (plan.read || !tail->released)) {
+  if (!software && !fixed && tail != nullptr && (plan.read || !tail->released)) {
     tail->behind = &transfer;
   } else {
     release(transfer, transfer.nominal_start);

@@ -44,31 +44,31 @@ void ActivityClock::roll(Time to) {
   }
 }
 
-void ActivityClock::busy(Time from, Time to) {
+void ActivityClock::busy(Time from, Time to, double share) {
   from = std::max(from, busy_until_);
   while (from < to) {
     roll(from);
     const Time until = gating_ ? std::min(to, window_end_) : to;
-    busy_in_window_ += until - from;
+    busy_in_window_ += static_cast<Time>(static_cast<double>(until - from) * share);
     from = until;
   }
   busy_until_ = std::max(busy_until_, to);
 }
 
-Time ActivityClock::run(Time reported, Time start, double cycles) {
-  busy(reported, start);
+Time ActivityClock::run(Time reported, Time start, double cycles, double share) {
+  busy(reported, start, share);
   roll(start);
   Time now = start;
   for (;;) {
     const double hz = warm_ ? warm_hz_ : cold_hz_;
     const Time end = now + from_cycles(cycles, hz);
     if (!gating_ || end <= window_end_) {
-      busy(now, end);
+      busy(now, end, share);
       return end;
     }
     cycles -= static_cast<double>(window_end_ - now) * hz / kFsPerSecond;
     now = window_end_;
-    busy(start, now);
+    busy(start, now, share);
     roll(now);
   }
 }

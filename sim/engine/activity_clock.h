@@ -21,8 +21,8 @@ class ActivityClock {
   void roll(Time to);
 
   /// Holds the array from `start` for `cycles`; the time since `reported` counts as busy too. Calls
-  /// do not go back in time. Returns the end.
-  Time run(Time reported, Time start, double cycles);
+  /// do not go back in time. share: how much of the array is at work, 0 to 1. Returns the end.
+  Time run(Time reported, Time start, double cycles, double share = 1);
 
   /// When `cycles` have passed since `from`. Looks back over the last switches; ahead of the last
   /// run() the clock is taken to stay.
@@ -43,7 +43,7 @@ class ActivityClock {
   };
 
   void close_window();
-  void busy(Time from, Time to);
+  void busy(Time from, Time to, double share);
 
   bool gating_;
   double warm_hz_;

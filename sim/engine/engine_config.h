@@ -42,6 +42,7 @@ struct TensorEngineConfig : EngineConfig {
   double activity_window = 0;
   double activity_raise = 0;
   double activity_lower = 0;
+  bool activity_by_rows = false;
   bool clock_gating = false;
   double background_load_delay = 0;
   double weights_switch_cycles = 0;
@@ -67,6 +68,8 @@ struct TensorEngineConfig : EngineConfig {
                   "a window busy for at least this share raises the clock"},
             Field{"activity_lower", &TensorEngineConfig::activity_lower, "",
                   "a window busy for less than this share lowers it"},
+            Field{"activity_by_rows", &TensorEngineConfig::activity_by_rows, "",
+                  "a matmul counts as busy by the share of the array's rows that it uses"},
             Field{"clock_gating", &TensorEngineConfig::clock_gating, "", "false: always warm"},
             Field{"background_load_delay", &TensorEngineConfig::background_load_delay, "ns",
                   "from the start of a MATMUL to that of the next tile's LDWEIGHTS"},

@@ -50,7 +50,8 @@ Engine::Execution TensorEngine::matmul(const Uop& uop, Time start) {
   double interval = uop.cycles + (warm ? config_.stream_gap_cycles : 0);
   if (loaded_)
     interval = std::max(interval, load_cycles_ + (warm ? config_.weights_switch_cycles : 0));
-  stream_free_ = clock_.run(start, effective, interval);
+  stream_free_ =
+      clock_.run(start, effective, interval, config_.activity_by_rows ? uop.array_share : 1);
   stream_start_ = std::max(start, effective);
   streamed_ = true;
   loaded_ = false;

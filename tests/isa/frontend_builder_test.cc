@@ -326,6 +326,21 @@ TEST_F(FrontendBuilder, OtherLoadsAreSyncsAndStoresScalars) {
   EXPECT_EQ(other.builder().nodes().back().engine, Engine::Sync);
 }
 
+TEST_F(FrontendBuilder, WithoutDescriptorHardwareTheyAreStatic) {
+  Options options;
+  options.inputs_by_software = false;
+  options.hardware_descriptors = false;
+  Kernel other(options);
+  const View inside = other.hbm({128, 64});
+  const View tile = other.sbuf({128, 64});
+  other.load(tile, inside);
+  const Node& node = other.builder().nodes().back();
+  EXPECT_EQ(std::get<DmaDirect2d>(node.op).mode, DescriptorMode::Static);
+  EXPECT_EQ(node.engine, Engine::Sync);
+  EXPECT_THROW(other.builder().dma_copy(kCopy, tile, inside, {.mode = DescriptorMode::HardwareDge}),
+               InputError);
+}
+
 TEST_F(FrontendBuilder, CastsAndGathersNeedSoftwareDescriptors) {
   const View table = kernel.hbm({1000, 64}, Dtype::Bf16);
   kernel.load(sbuf({128, 64}), rows(table, 0, 128));

@@ -422,7 +422,9 @@ TEST(CheckOrder, ProvesProgramsAtRandom) {
 
 TEST(Synchronise, OrdersAllThatMeetsWhateverTheTimes) {
   const auto wrong = [](std::uint32_t seed, const std::set<int>& left_out) {
-    Kernel kernel(random_options(seed));
+    Options options = random_options(seed);
+    options.sink_memsets = false;  // calls keep their places
+    Kernel kernel(options);
     const Calls calls = write_random(kernel, seed, left_out);
     Execution execution(kernel.finish().trace, calls);
     for (std::uint32_t run = 0; run < 10; ++run) {

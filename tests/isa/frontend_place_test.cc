@@ -34,6 +34,8 @@ Options small(std::uint32_t bytes, std::uint32_t prefetch = 0) {
   Options options;
   options.sbuf_partition_bytes = bytes;
   options.prefetch_tiles = prefetch;
+  options.spill_ahead_bytes = 0;
+  options.sink_memsets = false;
   return options;
 }
 std::string full(Kernel& kernel) {
@@ -52,6 +54,7 @@ void read(Kernel& kernel, const View& tile) { kernel.load(kernel.hbm({128, 16}),
 std::vector<std::int64_t> ring(std::uint32_t prefetch, int tiles, bool two_at_once = false) {
   Options options;
   options.prefetch_tiles = prefetch;
+  options.spill_ahead_bytes = 0;
   Kernel kernel(options);
   std::vector<View> made;
   for (int i = 0; i < tiles; ++i) {

@@ -288,6 +288,23 @@ class Activation(unittest.TestCase):
             if before is not None:
                 sys.modules["neuronxcc"] = before
 
+    def test_a_target_has_its_own_core(self) -> None:
+        def kernel(x: Any) -> Any:
+            from trnsim import nisa, nl
+
+            seen.append(nisa.get_nc_version())
+            tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=tile, src=x)
+            return x
+
+        seen: list[Any] = []
+        made = [
+            jit.trace(kernel, (trnsim.Shape("fp32", 128, 64),), target=target)
+            for target in ("trn1", "trn2")
+        ]
+        self.assertEqual([version.name for version in seen], ["gen2", "gen3"])
+        self.assertNotEqual(made[0].data, made[1].data)
+
     def test_an_unknown_target_is_told(self) -> None:
         with self.assertRaisesRegex(ValueError, "expected trn2"):
             trnsim.activate(target="trn9")

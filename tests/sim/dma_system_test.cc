@@ -262,6 +262,16 @@ TEST(DmaSystem, AWriteBehindAReadOfItsRingWaitsForIt) {
   EXPECT_GE(done.record.packets_of(1, 0)[0].start, done.record.packets_of(0, 0).back().end);
 }
 
+TEST(DmaSystem, StaticReadsOfARingFollowWithoutAGapInEachEngine) {
+  ProgramBuilder program;
+  program.on(Engine::Sync).add(2, dma_read(128, 8192, kStatic));
+  const Outcome done = run(program.trace(), round_machine());
+  for (const std::uint32_t engine : {0U, 15U}) {
+    EXPECT_EQ(done.record.packets_of(1, engine)[0].start,
+              done.record.packets_of(0, engine).back().end);
+  }
+}
+
 TEST(DmaSystem, CountsWhatItMoves) {
   ProgramBuilder program;
   program.on(Engine::Sync).add(dma_read(128, 512));

@@ -202,6 +202,7 @@ def finish(
     builders: Sequence[Builder],
     *,
     name: str,
+    target: str = "NeuronCore-v3",
     work: Sequence[tuple[float, str]] = (),
     warnings: Sequence[str] = (),
     drop_wait: int = -1,

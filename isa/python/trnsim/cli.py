@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     add("kernel", metavar="FILE.py:KERNEL", nargs="?", help="the kernel; with --list only the file")
     add("--arg", action="append", default=[], metavar="NAME=SPEC", help="an argument, see below")
     add("--grid", metavar="N[,M...]", help="launch grid; 2: both cores of a logical core (LNC)")
-    add("--target", default="trn2", help="the machine's generation: trn2")
+    add("--target", default="trn2", help="the machine's generation: trn1 or trn2")
     add("--search", action="append", default=[], metavar="DIR", help="a folder for imports")
     add("-o", "--output", metavar="TRACE", help="where the trace goes")
     add("--work", action="append", default=[], metavar="AMOUNT:UNIT", help="of a run: 32:token")

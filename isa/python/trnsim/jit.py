@@ -23,7 +23,25 @@ import trnsim
 from trnsim import loader, session, specs, stand_in
 from trnsim.session import ProgramGrid, Session
 
-TARGETS = {"trn2": "trn2", "gen3": "trn2"}
+TARGETS = {"trn1": "trn1", "gen2": "trn1", "trn2": "trn2", "gen3": "trn2"}
+GENERATIONS = {"trn1": "NeuronCore-v2", "trn2": "NeuronCore-v3"}
+# What the builder has to know of a core; its defaults are those of trn2. A partition of SBUF is
+# chip.sbuf.partition_size less chip.sbuf.reserved.
+_CORES: dict[str, dict[str, Any]] = {
+    "trn1": {
+        "sbuf_partition_bytes": 192 * 1024 - 16392,
+        "inputs_by_software": False,
+        "hardware_descriptors": False,
+    },
+    "trn2": {},
+}
+# What the compiler of the older API does to a kernel, as far as published times show it: it keeps
+# what loops load again (docs/concepts/scheduling.md#what-the-older-compiler-does).
+OLDER_COMPILER: dict[str, Any] = {
+    "reuse_loads_bytes": 159744,
+    "merge_loads_bytes": 1024,
+    "stack_tiles": True,
+}
 
 
 @dataclass
@@ -48,7 +66,7 @@ def set_defaults(*, config: str | None = None, target: str | None = None) -> Non
 
 def canonical_target(target: str) -> str:
     if target not in TARGETS:
-        raise specs.SpecError(f"target: expected trn2 (or gen3), got {target}")
+        raise specs.SpecError(f"target: expected trn2 or trn1 (or gen3, gen2), got {target}")
     return TARGETS[target]
 
 
@@ -495,7 +513,8 @@ def _trace(
     results: Any = None
     returned: Any = None
     for core in range(grid.cores):
-        builder = native.Builder(name, dict(options))
+        compiler = OLDER_COMPILER if generation == "old" else {}
+        builder = native.Builder(name, {**_CORES[target], **compiler, **options})
         _hide_frames(builder)
         now = Session(
             builder,
@@ -528,6 +547,7 @@ def _trace(
     finished = native.finish(
         [now.builder for now in sessions],
         name=name,
+        target=GENERATIONS[target],
         work=list(work),
         warnings=[
             f"skipped {count} x {call}: not supported" for call, count in sorted(skipped.items())

@@ -26,7 +26,7 @@ from trnsim.calls import (
 from trnsim.enums import command_of, engine_of, mode_of, skips
 from trnsim.errors import fail
 from trnsim.ops import BITWISE, activation_of, alu_of
-from trnsim.session import current
+from trnsim.session import active, current
 from trnsim.tensor import Crop, Gathered, Register, Tensor, Zeroed, begin, known_value, whole
 
 if TYPE_CHECKING:
@@ -53,8 +53,9 @@ _COPYING = ("vector", "scalar", "gpsimd")
 
 
 def get_nc_version() -> Any:
-    """The target's generation: NeuronCore-v3."""
-    return nc_version.gen3
+    """The target's generation."""
+    now = active()
+    return nc_version.gen2 if now is not None and now.target == "trn1" else nc_version.gen3
 
 
 def get_nc_sub_version() -> int:

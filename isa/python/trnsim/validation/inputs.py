@@ -40,11 +40,12 @@ class Launch:
 
 @dataclass(frozen=True)
 class _Kernel:
-    """functions: those launched one after the other. sizes: the settings that shapes use up."""
+    """shapes: of the kernel's tensors. sizes: the settings that these use up. launches: what is
+    launched in its place, one after the other, each with the shapes of its own tensors."""
 
     shapes: Callable[[Settings], Shapes]
     sizes: str
-    functions: tuple[str, ...] = ()
+    launches: tuple[tuple[str, Callable[[Settings], Shapes]], ...] = ()
 
 
 def _matmul(s: Settings) -> Shapes:
@@ -111,7 +112,9 @@ _KERNELS: dict[str, _Kernel] = {
     "dense.transposed_product": _Kernel(_matmul, "M K N"),
     "dense.product_softmax": _Kernel(_batched, "batch M K N"),
     "ffn.blocked": _Kernel(_ffn, "tokens hidden intermediate"),
-    "mlp.gelu_unfused": _Kernel(_mlp, "M K N"),
+    "mlp.gelu_unfused": _Kernel(
+        _mlp, "M K N", (("mlp.product", _mlp), ("mlp.gelu", lambda s: {"x": (s["M"], s["N"])}))
+    ),
     "mlp.gelu_fused_scalar": _Kernel(_mlp, "M K N"),
     "mlp.gelu_taylor_vector": _Kernel(_mlp, "M K N"),
     "attention.fused": _Kernel(_attention, "seq d_head"),
@@ -146,9 +149,11 @@ def launches(kernel: str, settings: Settings) -> list[Launch]:
     if dtype not in specs.DTYPES:
         raise InputsError(f"args: dtype: expected a dtype such as bf16, got {dtype}")
     rest = {n: value for n, value in settings.items() if n not in sizes and n != "dtype"}
-    shapes = tuple(known.shapes(settings).items())
-    functions = known.functions or (kernel,)
-    return [Launch(name, dtype, shapes, tuple(sorted(rest.items()))) for name in functions]
+    arguments = tuple(sorted(rest.items()))
+    return [
+        Launch(name, dtype, tuple(shapes(settings).items()), arguments)
+        for name, shapes in known.launches or ((kernel, known.shapes),)
+    ]
 
 
 def workload(kernel: str, settings: Settings) -> tuple[Any, ...]:

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trnsim import jit
 from trnsim.validation import inputs
 from trnsim.validation.predict import Failure, Figures, Machine, Request
 from trnsim.validation.rows import Row, settings
 
-# The builder's options by how a row was timed. nki.benchmark came with the older compiler, which
-# keeps 2-byte tiles that a loop loads again.
+# The builder's options by how a row was timed: nki.benchmark came with the older compiler.
 BUILDER_OPTIONS: dict[str, dict[str, Any]] = {
     "profiled_total": {},
-    "benchmark_latency": {"reuse_loads_bytes": 159744},
+    "benchmark_latency": dict(jit.OLDER_COMPILER),
     "host_wall": {},
     "relative_throughput": {},
 }

@@ -1,0 +1,390 @@
+#include "isa/frontend/rewrite.h"
+
+#include <algorithm>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "isa/frontend/memory_operands.h"
+
+namespace trn::isa::frontend {
+namespace {
+
+constexpr std::int64_t kPartitionsOfSbuf = 128;
+
+std::uint32_t storage_index(const auto& operand) {
+  return index(storage_of(address_of(operand).base));
+}
+
+/// The load of a node that copies elements of up to so many bytes from HBM to SBUF; else null.
+const DmaDirect2d* plain_load(const Node& node, std::uint32_t element_bytes) {
+  const auto* load = std::get_if<DmaDirect2d>(&node.op);
+  const bool plain = load != nullptr && load->src.memory == Memory::Hbm &&
+                     load->dst.memory == Memory::Sbuf && !load->index.present() &&
+                     load->src.dtype == load->dst.dtype &&
+                     bytes_of(load->dst.dtype) <= element_bytes;
+  return plain ? load : nullptr;
+}
+
+/// How many instructions write each tensor.
+std::vector<std::uint32_t> count_writers(const Builder& builder) {
+  std::vector<std::uint32_t> writers(builder.storages().size(), 0);
+  for (const Node& node : builder.nodes()) {
+    for_each_memory_operand_of_node(node, [&](std::string_view name, const auto& operand) {
+      if (is_result(name)) ++writers[storage_index(operand)];
+    });
+  }
+  return writers;
+}
+
+/// What a load reads and where in its tile it puts it, apart from which tile it is.
+std::string key_of(const DmaDirect2d& load) {
+  std::string key;
+  const auto add = [&](std::int64_t number) {
+    key.append(reinterpret_cast<const char*>(&number), sizeof number);
+  };
+  add(load.src.address.base);
+  add(bytes_in(load.dst.address.base));
+  for (const DmaSide* side : {&load.src, &load.dst}) {
+    add(static_cast<std::int64_t>(side->dtype));
+    add(side->element_bytes);
+    for (std::size_t d = 0; d < side->dims; ++d) {
+      add(side->pattern[d].stride_bytes);
+      add(side->pattern[d].size);
+    }
+    add(-1);
+  }
+  return key;
+}
+
+/// The tiles that were loaded or used again last, up to a number of bytes of a partition.
+class HeldTiles {
+ public:
+  explicit HeldTiles(std::int64_t bytes) : bytes_(bytes) {}
+
+  /// The tile under a key, which becomes the latest; none when it is not held.
+  std::optional<std::uint32_t> use(const std::string& key) {
+    const auto known = by_key_.find(key);
+    if (known == by_key_.end()) return std::nullopt;
+    order_.splice(order_.begin(), order_, known->second);
+    return known->second->tile;
+  }
+
+  void add(const std::string& key, std::uint32_t tile, std::int64_t bytes) {
+    order_.push_front({key, tile, bytes});
+    by_key_[key] = order_.begin();
+    total_ += bytes;
+    while (total_ > bytes_) forget(std::prev(order_.end()));
+  }
+
+  void forget(const std::string& key) {
+    if (const auto known = by_key_.find(key); known != by_key_.end()) forget(known->second);
+  }
+
+ private:
+  struct Entry {
+    std::string key;
+    std::uint32_t tile;
+    std::int64_t bytes;
+  };
+  void forget(std::list<Entry>::iterator entry) {
+    total_ -= entry->bytes;
+    by_key_.erase(entry->key);
+    order_.erase(entry);
+  }
+
+  std::int64_t bytes_;
+  std::int64_t total_ = 0;
+  std::list<Entry> order_{};  ///< latest first
+  std::unordered_map<std::string, std::list<Entry>::iterator> by_key_{};
+};
+
+/// Which MEMSETs fill a tile in SBUF whose next instruction, before any fence, adds to what it has:
+/// reads it and writes it.
+std::vector<bool> begin_sums(const Builder& builder) {
+  const std::vector<Node>& nodes = builder.nodes();
+  const std::vector<Storage>& storages = builder.storages();
+  std::vector<bool> result(nodes.size(), false);
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> fills;  // by tile
+  for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+    const Node& node = nodes[n];
+    const auto* fill = std::get_if<Memset>(&node.op);
+    if (fill != nullptr && !node.fence) {
+      const std::uint32_t tile = storage_index(fill->dst);
+      // A tile that the kernel placed may share its bytes with others.
+      const bool ours = storages[tile].memory == Memory::Sbuf && !storages[tile].fixed;
+      if (ours) fills[tile].push_back(n);
+      continue;
+    }
+    std::vector<std::uint32_t> read;
+    std::vector<std::uint32_t> written;
+    for_each_memory_operand_of_node(node, [&](std::string_view name, const auto& operand) {
+      (is_result(name) ? written : read).push_back(storage_index(operand));
+    });
+    for (const std::uint32_t tile : written) {
+      if (std::find(read.begin(), read.end(), tile) == read.end()) continue;
+      for (const std::uint32_t at : fills[tile]) result[at] = true;
+      fills.erase(tile);
+    }
+    for (const auto* all : {&read, &written}) {
+      for (const std::uint32_t tile : *all) fills.erase(tile);
+    }
+    if (node.fence || (read.empty() && written.empty())) fills.clear();
+  }
+  return result;
+}
+
+}  // namespace
+
+void sink_memsets(Builder& builder) {
+  const std::vector<bool> sinks = begin_sums(builder);
+  std::vector<Node> result;
+  result.reserve(builder.nodes().size());
+  std::unordered_map<std::uint32_t, std::vector<Node>> waiting;  // by tile
+  for (std::uint32_t n = 0; n < builder.nodes().size(); ++n) {
+    Node& node = builder.nodes()[n];
+    if (sinks[n]) {
+      waiting[storage_index(std::get<Memset>(node.op).dst)].push_back(std::move(node));
+      continue;
+    }
+    for_each_memory_operand_of_node(node, [&](std::string_view /*name*/, const auto& operand) {
+      const auto known = waiting.find(storage_index(operand));
+      if (known == waiting.end()) return;
+      for (Node& fill : known->second) result.push_back(std::move(fill));
+      waiting.erase(known);
+    });
+    result.push_back(std::move(node));
+  }
+  builder.nodes() = std::move(result);
+}
+
+std::uint64_t reuse_loads(Builder& builder) {
+  const std::vector<std::uint32_t> writers = count_writers(builder);
+  const std::vector<Storage>& storages = builder.storages();
+  HeldTiles held(builder.options().reuse_loads_bytes);
+  std::vector<std::vector<std::string>> loaded_from(storages.size());  // keys, by tensor in HBM
+  std::vector<std::uint32_t> stands_for(storages.size());
+  for (std::uint32_t s = 0; s < storages.size(); ++s) stands_for[s] = s;
+  std::uint64_t dropped = 0;
+  std::vector<Node> result;
+  result.reserve(builder.nodes().size());
+  for (Node& node : builder.nodes()) {
+    if (const DmaDirect2d* load = plain_load(node, builder.options().reuse_element_bytes)) {
+      const std::uint32_t tile = storage_index(load->dst);
+      if (writers[tile] == 1 && !storages[tile].fixed) {
+        const std::string key = key_of(*load);
+        if (const auto known = held.use(key); known && !node.fence) {
+          stands_for[tile] = *known;
+          ++dropped;
+          continue;
+        }
+        held.forget(key);
+        held.add(key, tile, storages[tile].bytes * storages[tile].partitions / kPartitionsOfSbuf);
+        loaded_from[storage_index(load->src)].push_back(key);
+      }
+    }
+    for_each_memory_operand_of_node(node, [&](std::string_view name, auto& operand) {
+      const std::uint32_t s = storage_index(operand);
+      if (stands_for[s] != s) {
+        Affine& address = address_of(operand);
+        address.base = symbolic(static_cast<StorageId>(stands_for[s]), bytes_in(address.base));
+      }
+      if (is_result(name) && storages[s].memory == Memory::Hbm) {
+        for (const std::string& key : loaded_from[s]) held.forget(key);
+        loaded_from[s].clear();
+      }
+    });
+    result.push_back(std::move(node));
+  }
+  builder.nodes() = std::move(result);
+  return dropped;
+}
+
+namespace {
+
+constexpr std::uint32_t kMergeReach = 64;  ///< instructions between loads that become one
+
+/// Loads that become one: as many tiles, each behind the one before it in HBM.
+struct Group {
+  std::uint32_t first = 0;  ///< node of the first load
+  std::uint32_t tile = 0;   ///< the tensor that holds all, in place of the first's
+  std::uint32_t count = 1;
+  std::uint32_t last = 0;  ///< node of the last load
+  std::int64_t next = 0;   ///< where the next tile's rows begin in HBM
+  std::int64_t rows_bytes = 0;
+};
+
+/// Whether a load copies whole rows of a matrix into all 128 partitions of its tile.
+bool fills_tile(const DmaDirect2d& load, const Storage& tile) {
+  return tile.partitions == kPartitionsOfSbuf && load.src.dims == 1 && load.dst.dims == 1 &&
+         load.src.pattern[0].size == kPartitionsOfSbuf &&
+         load.dst.pattern[0].size == kPartitionsOfSbuf && load.dst.element_bytes == tile.bytes &&
+         bytes_in(load.dst.address.base) == 0 && load.src.element_bytes == tile.bytes &&
+         load.src.pattern[0].stride_bytes > 0;
+}
+
+}  // namespace
+
+std::uint64_t merge_loads(Builder& builder) {
+  const std::vector<std::uint32_t> writers = count_writers(builder);
+  std::vector<Storage>& storages = builder.storages();
+  const std::size_t count = storages.size();
+  struct Part {
+    std::uint32_t tile = 0;
+    std::int64_t offset = 0;
+  };
+  std::vector<std::optional<Part>> parts(count);
+  std::vector<Node>& nodes = builder.nodes();
+  std::vector<bool> dropped(nodes.size(), false);
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, Group> open;
+  std::vector<Group> groups;
+  std::uint64_t merged = 0;
+  const auto close = [&](const Group& group) {
+    if (group.count > 1) groups.push_back(group);
+  };
+  for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+    for_each_memory_operand_of_node(nodes[n], [&](std::string_view name, const auto& operand) {
+      if (!is_result(name) || operand.memory != Memory::Hbm) return;
+      for (auto group = open.begin(); group != open.end();) {  // what is written is not read ahead
+        const bool same = std::get<1>(group->first) == storage_index(operand);
+        if (same) close(group->second);
+        group = same ? open.erase(group) : std::next(group);
+      }
+    });
+    const DmaDirect2d* load = plain_load(nodes[n], builder.options().reuse_element_bytes);
+    if (load == nullptr || nodes[n].fence) continue;
+    const std::uint32_t tile = storage_index(load->dst);
+    if (writers[tile] != 1 || storages[tile].fixed || !fills_tile(*load, storages[tile])) continue;
+    const std::int64_t bytes = storages[tile].bytes;
+    const std::int64_t at = load->src.address.base;
+    const std::int64_t rows_bytes = load->src.pattern[0].stride_bytes * kPartitionsOfSbuf;
+    const std::tuple key(nodes[n].location, storage_index(load->src), bytes);
+    const auto known = open.find(key);
+    if (known != open.end()) {
+      Group& group = known->second;
+      const bool fits = (group.count + 1) * bytes <= builder.options().merge_loads_bytes;
+      const bool near = n - group.last <= kMergeReach;
+      if (at == group.next && rows_bytes == group.rows_bytes && fits && near) {
+        parts[tile] = Part{group.tile, group.count * bytes};
+        group.next += rows_bytes;
+        ++group.count;
+        group.last = n;
+        dropped[n] = true;
+        ++merged;
+        continue;
+      }
+      close(group);
+      open.erase(known);
+    }
+    open.emplace(key, Group{n, tile, 1, n, at + rows_bytes, rows_bytes});
+  }
+  for (const auto& [key, group] : open) close(group);
+
+  for (const Group& group : groups) {
+    auto& load = std::get<DmaDirect2d>(nodes[group.first].op);
+    Storage& tile = storages[group.tile];
+    const std::int64_t bytes = tile.bytes;
+    for (DmaSide* side : {&load.src, &load.dst}) {
+      const std::int64_t step = side == &load.src ? group.rows_bytes : bytes;
+      side->pattern[1] = {step, group.count};
+      side->dims = 2;
+    }
+    tile.bytes = tile.block_bytes = bytes * group.count;
+    tile.shape = {tile.partitions, tile.bytes / bytes_of(tile.dtype)};
+  }
+  std::vector<Node> result;
+  result.reserve(nodes.size());
+  for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+    if (dropped[n]) continue;
+    for_each_memory_operand_of_node(nodes[n], [&](std::string_view /*name*/, auto& operand) {
+      const auto& part = parts[storage_index(operand)];
+      if (!part) return;
+      Affine& address = address_of(operand);
+      address.base =
+          symbolic(static_cast<StorageId>(part->tile), bytes_in(address.base) + part->offset);
+    });
+    result.push_back(std::move(nodes[n]));
+  }
+  builder.nodes() = std::move(result);
+  return merged;
+}
+
+namespace {
+
+constexpr std::int64_t kHalf = kPartitionsOfSbuf / 2;
+
+/// Tiles that have to lie in the same partitions.
+class Together {
+ public:
+  explicit Together(std::size_t count) : parent_(count) {
+    for (std::uint32_t i = 0; i < count; ++i) parent_[i] = i;
+  }
+  std::uint32_t root(std::uint32_t i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+  void join(std::uint32_t a, std::uint32_t b) { parent_[root(b)] = root(a); }
+
+ private:
+  std::vector<std::uint32_t> parent_;
+};
+
+bool feeds_tensor(const Op& op) {
+  return std::holds_alternative<LdWeights>(op) || std::holds_alternative<Matmul>(op);
+}
+
+void raise(Access& operand) { operand.start_partition += kHalf; }
+void raise(DmaSide& operand) { operand.address.base += kHalf * kSbufPartitionStride; }
+
+}  // namespace
+
+std::uint64_t stack_tiles(Builder& builder) {
+  std::vector<Storage>& storages = builder.storages();
+  std::vector<Node>& nodes = builder.nodes();
+  std::vector<bool> fits(storages.size());
+  for (std::size_t s = 0; s < storages.size(); ++s) {
+    const Storage& it = storages[s];
+    fits[s] = it.memory == Memory::Sbuf && !it.fixed && it.partitions <= kHalf;
+  }
+  Together together(storages.size());
+  std::optional<std::uint32_t> weights;
+  for (const Node& node : nodes) {
+    const bool loads = plain_load(node, builder.options().reuse_element_bytes) != nullptr;
+    for_each_memory_operand(node.op, [&](std::string_view /*name*/, const auto& operand) {
+      const std::uint32_t s = storage_index(operand);
+      if (storages[s].memory != Memory::Sbuf) return;
+      if (!loads && !feeds_tensor(node.op)) fits[s] = false;
+      if (std::holds_alternative<LdWeights>(node.op)) weights = s;
+      if (std::holds_alternative<Matmul>(node.op) && weights) together.join(*weights, s);
+    });
+  }
+  for (std::uint32_t s = 0; s < storages.size(); ++s) {
+    if (!fits[s]) fits[together.root(s)] = false;
+  }
+  std::vector<std::optional<bool>> upper(storages.size());  // by root
+  bool next = false;
+  std::uint64_t raised = 0;
+  for (Node& node : nodes) {
+    for_each_memory_operand(node.op, [&](std::string_view /*name*/, auto& operand) {
+      const std::uint32_t s = storage_index(operand);
+      const std::uint32_t root = together.root(s);
+      if (!fits[s] || !fits[root]) return;
+      if (!upper[root]) {
+        upper[root] = next;
+        next = !next;
+      }
+      if (!*upper[root]) return;
+      raise(operand);
+      if (storages[s].first_partition == 0) ++raised;
+      storages[s].first_partition = kHalf;
+    });
+  }
+  return raised;
+}
+
+}  // namespace trn::isa::frontend

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "isa/frontend/builder.h"
+
+namespace trn::isa::frontend {
+
+/// Moves each MEMSET that begins a sum in SBUF to just before the first instruction that adds to its
+/// tile, as a compiler does that begins a lifetime as late as it can. None moves over a fence or
+/// into a device loop.
+void sink_memsets(Builder& builder);
+
+/// Leaves out loads of what a tile still holds: the same bytes of HBM, not written since, in a tile
+/// that nothing else writes. A tile counts as held while no more than Options::reuse_loads_bytes of
+/// a partition were loaded or used again after its last load or reuse. Only loads of elements of up
+/// to Options::reuse_element_bytes. Returns how many loads went.
+std::uint64_t reuse_loads(Builder& builder);
+
+/// Joins loads of tiles that are made on one line and lie behind each other in HBM, row upon row,
+/// into one transfer of up to Options::merge_loads_bytes of a partition, at the place of the first.
+/// Only loads that fill all partitions of a tile that nothing else writes, of elements of up to
+/// Options::reuse_element_bytes. Returns how many loads went.
+std::uint64_t merge_loads(Builder& builder);
+
+/// Puts tiles of at most 64 partitions that are loaded and then feed the Tensor engine only into
+/// the lower and the upper half of the partitions in turn, so that two share their bytes. What
+/// meets in a matmul stays in one half. Returns how many tiles went up.
+std::uint64_t stack_tiles(Builder& builder);
+
+}  // namespace trn::isa::frontend

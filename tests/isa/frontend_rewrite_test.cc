@@ -1,0 +1,197 @@
+// What is rewritten before tiles are placed: memsets, loads again, loads side by side, half tiles.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "isa/frontend/rewrite.h"
+#include "tests/isa/frontend_kernel.h"
+
+namespace trn::isa::frontend {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using trn::test::columns;
+using trn::test::Kernel;
+using trn::test::rows;
+
+/// Names of the instructions in the kernel's order.
+std::vector<std::string> names(Kernel& kernel) {
+  std::vector<std::string> result;
+  for (const Node& node : kernel.builder().nodes()) {
+    result.emplace_back(std::visit([](const auto& op) { return op.kName; }, node.op));
+  }
+  return result;
+}
+
+std::uint64_t loads(Kernel& kernel) {
+  std::uint64_t count = 0;
+  for (const std::string& name : names(kernel)) count += name == "DMA_DIRECT2D" ? 1 : 0;
+  return count;
+}
+
+Options older() {
+  Options options;
+  options.reuse_loads_bytes = 1024;
+  options.merge_loads_bytes = 1024;
+  options.stack_tiles = true;
+  return options;
+}
+
+/// A tile loaded from `src` on line 2, and read on line 3.
+View load(Kernel& kernel, const View& src) {
+  kernel.line(2);
+  const View tile = kernel.sbuf({src.dims[0].size, src.dims[1].size}, src.dtype);
+  kernel.load(tile, src);
+  kernel.line(3);
+  kernel.copy(kernel.sbuf({src.dims[0].size, src.dims[1].size}, src.dtype), tile);
+  return tile;
+}
+
+TEST(SinkMemsets, AFillStandsBeforeTheFirstThatAddsToItsTile) {
+  Kernel kernel;
+  const View a = kernel.sbuf({128, 16});
+  const View b = kernel.sbuf({128, 16});
+  const View c = kernel.sbuf({128, 16});
+  for (const View& tile : {a, b, c}) kernel.fill(tile);
+  kernel.copy(kernel.sbuf({128, 16}), c);  // no sum: c's fill stays
+  kernel.add(b, b, c);
+  kernel.add(a, b, a);
+  sink_memsets(kernel.builder());
+  EXPECT_THAT(names(kernel),
+              ElementsAre("MEMSET", "COPY", "MEMSET", "TENSOR_TENSOR", "MEMSET", "TENSOR_TENSOR"));
+  EXPECT_THAT(check_order(kernel.finish().trace.code[0]), IsEmpty());
+}
+
+TEST(SinkMemsets, AFillOfATileThatTheKernelPlacedStays) {
+  Kernel kernel;
+  const View sum = kernel.sbuf_at(0, {128, 16});
+  kernel.fill(sum);
+  kernel.copy(kernel.sbuf_at(0, {128, 16}), kernel.sbuf({128, 16}));
+  kernel.add(sum, sum, sum);
+  sink_memsets(kernel.builder());
+  EXPECT_THAT(names(kernel), ElementsAre("MEMSET", "COPY", "TENSOR_TENSOR"));
+}
+
+TEST(SinkMemsets, AFenceIsNotPassed) {
+  Kernel kernel;
+  const View a = kernel.sbuf({128, 16});
+  kernel.fill(a);
+  kernel.builder().fence();
+  kernel.copy(kernel.sbuf({128, 16}), kernel.sbuf({128, 16}));
+  kernel.add(a, a, a);
+  sink_memsets(kernel.builder());
+  EXPECT_THAT(names(kernel), ElementsAre("MEMSET", "COPY", "TENSOR_TENSOR"));
+}
+
+TEST(ReuseLoads, WhatATileStillHoldsIsNotLoadedAgain) {
+  Kernel kernel(older());
+  const View x = kernel.hbm({128, 64}, Dtype::Bf16, "x", TensorKind::Input);
+  load(kernel, x);
+  load(kernel, x);
+  EXPECT_EQ(reuse_loads(kernel.builder()), 1U);
+  EXPECT_EQ(loads(kernel), 1U);
+  EXPECT_THAT(check_order(kernel.finish().trace.code[0]), IsEmpty());
+}
+
+TEST(ReuseLoads, OnlySmallElements) {
+  Kernel kernel(older());
+  const View x = kernel.hbm({128, 64}, Dtype::Fp32, "x", TensorKind::Input);
+  load(kernel, x);
+  load(kernel, x);
+  EXPECT_EQ(reuse_loads(kernel.builder()), 0U);
+}
+
+TEST(ReuseLoads, NotWhatWasWrittenSince) {
+  Kernel kernel(older());
+  const View x = kernel.hbm({128, 64}, Dtype::Bf16);
+  const View tile = kernel.sbuf({128, 64}, Dtype::Bf16);
+  kernel.fill(tile);
+  kernel.load(x, tile);
+  load(kernel, x);
+  kernel.load(x, tile);
+  load(kernel, x);
+  EXPECT_EQ(reuse_loads(kernel.builder()), 0U);
+}
+
+TEST(ReuseLoads, NotFromATileThatIsWrittenBesides) {
+  Kernel kernel(older());
+  const View x = kernel.hbm({128, 64}, Dtype::Bf16, "x", TensorKind::Input);
+  kernel.fill(columns(load(kernel, x), 0, 8));
+  load(kernel, x);
+  EXPECT_EQ(reuse_loads(kernel.builder()), 0U);
+}
+
+TEST(ReuseLoads, NotAcrossMoreBytesThanAreKept) {
+  Kernel kernel(older());  // 1024 bytes: eight tiles of 128
+  const View x = kernel.hbm({9 * 128, 64}, Dtype::Bf16, "x", TensorKind::Input);
+  for (int i = 0; i < 8; ++i) load(kernel, rows(x, i * 128, 128));
+  load(kernel, rows(x, 0, 128));        // still there, and the latest now
+  load(kernel, rows(x, 8 * 128, 128));  // the second tile goes for it
+  load(kernel, rows(x, 1 * 128, 128));
+  EXPECT_EQ(reuse_loads(kernel.builder()), 1U);
+}
+
+TEST(MergeLoads, TilesBehindEachOtherBecomeOneTransfer) {
+  Kernel kernel(older());
+  const View x = kernel.hbm({10 * 128, 512}, Dtype::Bf16, "x", TensorKind::Input);
+  for (int i = 0; i < 10; ++i) load(kernel, columns(rows(x, i * 128, 128), 128, 128));
+  EXPECT_EQ(merge_loads(kernel.builder()), 7U);  // four tiles of 256 bytes, four, and two
+  const auto& first = std::get<DmaDirect2d>(kernel.builder().nodes()[0].op);
+  EXPECT_EQ(first.src.dims, 2);
+  EXPECT_EQ(first.src.pattern[1], (DmaDim{128 * 1024, 4}));
+  EXPECT_EQ(first.dst.pattern[1], (DmaDim{256, 4}));
+  EXPECT_EQ(first.src.bytes(), 4U * 128 * 256);
+  EXPECT_THAT(check_order(kernel.finish().trace.code[0]), IsEmpty());
+}
+
+TEST(MergeLoads, NotAcrossAWriteOfTheirTensor) {
+  Kernel kernel(older());
+  const View x = kernel.hbm({2 * 128, 128}, Dtype::Bf16);
+  const View tile = kernel.sbuf({128, 128}, Dtype::Bf16);
+  kernel.fill(tile);
+  kernel.load(rows(x, 0, 128), tile);
+  kernel.load(rows(x, 128, 128), tile);
+  load(kernel, rows(x, 0, 128));
+  kernel.load(rows(x, 128, 128), tile);
+  load(kernel, rows(x, 128, 128));
+  EXPECT_EQ(merge_loads(kernel.builder()), 0U);
+}
+
+TEST(StackTiles, HalfTilesLieInBothHalvesUnlessTheyMeet) {
+  Kernel kernel;
+  const View x = kernel.hbm({4 * 64, 128}, Dtype::Bf16, "x", TensorKind::Input);
+  for (int i = 0; i < 2; ++i) {
+    const View weights = kernel.sbuf({64, 128}, Dtype::Bf16);
+    const View moving = kernel.sbuf({64, 128}, Dtype::Bf16);
+    kernel.load(weights, rows(x, 2 * i * 64, 64));
+    kernel.load(moving, rows(x, (2 * i + 1) * 64, 64));
+    kernel.builder().matmul({.name = "nisa.nc_matmul"}, kernel.psum({128, 128}), weights, moving);
+  }
+  EXPECT_EQ(stack_tiles(kernel.builder()), 2U);  // both of the second product
+  std::vector<std::uint32_t> partitions;
+  for (const Node& node : kernel.builder().nodes()) {
+    if (const auto* matmul = std::get_if<Matmul>(&node.op)) {
+      partitions.push_back(matmul->src.start_partition);
+    }
+    if (const auto* weights = std::get_if<LdWeights>(&node.op)) {
+      partitions.push_back(weights->src.start_partition);
+    }
+  }
+  EXPECT_THAT(partitions, ElementsAre(0U, 0U, 64U, 64U));
+  EXPECT_THAT(check_order(kernel.finish().trace.code[0]), IsEmpty());
+}
+
+TEST(StackTiles, NotWhatOtherEnginesTouch) {
+  Kernel kernel(older());
+  const View x = kernel.hbm({2 * 64, 128}, Dtype::Bf16, "x", TensorKind::Input);
+  load(kernel, rows(x, 0, 64));
+  load(kernel, rows(x, 64, 64));
+  EXPECT_EQ(stack_tiles(kernel.builder()), 0U);
+}
+
+}  // namespace
+}  // namespace trn::isa::frontend
