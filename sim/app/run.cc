@@ -17,7 +17,9 @@
 #include "isa/trace.h"
 #include "isa/validate.h"
 #include "sim/app/machine_lookup.h"
+#include "sim/app/sensitivity.h"
 #include "sim/app/sha256.h"
+#include "sim/machine/calibration.h"
 #include "sim/machine/prices.h"
 #include "sim/machine/run_core.h"
 #include "sim/report/instruction_table.h"
@@ -153,7 +155,7 @@ class Runner {
     }
     observers.add(job_.observer);
     observers.add(&stalls_);
-    sim::CoreResult result = one(job_.machine.config, observers);
+    sim::CoreResult result = one(job_.machine.config, *job_.machine.costs, observers);
     if (table) table->close();
     if (timeline) {
       timeline->close();
@@ -164,6 +166,16 @@ class Runner {
       }
     }
     return result;
+  }
+
+  /// With the parameters at the ends of their intervals.
+  std::vector<sim::Sensitivity> sensitivity(const sim::Calibration& calibration,
+                                            sim::Time nominal) {
+    run_ = 0;
+    runs_ = 2 * static_cast<std::uint32_t>(calibration.parameters.size());
+    return app::sensitivity(calibration, job_.machine, nominal, [&](const sim::Machine& machine) {
+      return length_of(machine.config, *machine.costs);
+    });
   }
 
   /// Over the phases; nothing when the program is too long for them to matter.
@@ -188,8 +200,7 @@ class Runner {
       const double phase = tensor.activity_window * i / kPhases;
       if (phase == job_.machine.config.tensor.activity_window_phase) continue;
       config.tensor.activity_window_phase = phase;
-      Observers none;
-      const sim::Time length = one(config, none).length;
+      const sim::Time length = length_of(config, *job_.machine.costs);
       range.low = std::min(range.low, length);
       range.high = std::max(range.high, length);
     }
@@ -202,7 +213,13 @@ class Runner {
   [[nodiscard]] std::uint64_t instructions() const { return instructions_; }
 
  private:
-  sim::CoreResult one(const sim::MachineConfig& config, Observers& observers) {
+  sim::Time length_of(const sim::MachineConfig& config, const sim::CostTable& costs) {
+    Observers none;
+    return one(config, costs, none).length;
+  }
+
+  sim::CoreResult one(const sim::MachineConfig& config, const sim::CostTable& costs,
+                      Observers& observers) {
     const Clock::time_point start = Clock::now();
     std::unique_ptr<ProgressObserver> progress;
     if (options_.progress) {
@@ -211,7 +228,7 @@ class Runner {
     }
     const sim::CoreRunOptions run_options{.observer = observers.get(),
                                           .reverse_construction = options_.reverse_construction};
-    sim::CoreResult result = sim::run_core(job_.code, config, *job_.machine.costs, run_options);
+    sim::CoreResult result = sim::run_core(job_.code, config, costs, run_options);
     seconds_ += seconds_since(start);
     instructions_ += result.instructions;
     return result;
@@ -291,12 +308,34 @@ std::optional<sim::MachineCost> machine_cost(const sim::Machine& machine,
   return std::nullopt;
 }
 
-/// Everything but the replay's comparison, which `finish` adds. The cost is looked up first, so
-/// that a mistake there does not wait for the simulation.
+/// The intervals of a machine's chip, without those of parameters that are given by hand. Nothing
+/// when none were made for the chip.
+std::optional<sim::Calibration> calibration_of(const sim::Machine& machine,
+                                               const RunOptions& options) {
+  fs::path path = options.calibration;
+  if (path.empty()) {
+    path = config_folder() / "calibration" / (machine.config.chip.name + ".yaml");
+    std::error_code code;
+    if (!fs::exists(path, code)) {
+      if (options.sensitivity) {
+        throw InputError("--sensitivity",
+                         fmt::format("no intervals are known of the parameters of {}; "
+                                     "--calibration gives them",
+                                     machine.config.chip.name));
+      }
+      return std::nullopt;
+    }
+  }
+  return sim::without(sim::load_calibration(path, machine.config), machine.overrides);
+}
+
+/// Everything but the replay's comparison, which `finish` adds. Cost and calibration are looked up
+/// first, so that a mistake there does not wait for the simulation.
 template <class Finish>
 RunOutcome execute(const Job& job, const RunOptions& options, Clock::time_point start,
                    const Finish& finish) {
   auto cost = machine_cost(job.machine, options);
+  auto calibration = calibration_of(job.machine, options);
   check_runnable(job.code, job.path, job.machine);
   BackgroundHash hash(job.path);
   Runner runner(job, options);
@@ -308,7 +347,9 @@ RunOutcome execute(const Job& job, const RunOptions& options, Clock::time_point 
                          .stalls = runner.stalls().rows(job.code.info(), result.core),
                          .cost = std::move(cost),
                          .warnings = std::move(warnings)};
-  input.range = runner.range(result, input.warnings);
+  input.phases = runner.range(result, input.warnings);
+  if (options.sensitivity) input.sensitivity = runner.sensitivity(*calibration, result.length);
+  input.calibration = std::move(calibration);
   input.replay = finish(result);
   input.simulator = {std::string(kVersion), std::string(kCommit), calibration_id(job.machine)};
   input.machine = {job.machine.name, job.machine.path.string(), sha256_of(job.machine.path),

@@ -31,6 +31,8 @@ struct RunOptions {
   std::optional<double> usd_per_hour{};
   std::filesystem::path instructions{};  ///< CSV of every instruction; empty: none
   std::filesystem::path timeline{};      ///< for Perfetto; empty: none
+  std::filesystem::path calibration{};   ///< intervals of the parameters; empty: the shipped ones
+  bool sensitivity = false;              ///< also run with each parameter at its interval's ends
   sim::TimelineOptions timeline_options{};
   bool reverse_construction = false;                ///< for the test that nothing depends on it
   std::function<void(const Progress&)> progress{};  ///< called now and then; may be empty
@@ -60,7 +62,8 @@ inline constexpr std::uint32_t kPhases = 8;
 inline constexpr std::uint32_t kPhaseWindows = 1000;
 
 /// Runs a trace: loads the machine, opens and checks the trace, simulates, and makes the report.
-/// When the phase of the Tensor clock is among the overrides, there is one run and no range.
+/// When the phase of the Tensor clock is among the overrides, there is one run, and the error bar
+/// is that of the parameters.
 /// Throws InputError (2), DeadlockError (3), CapacityError (4).
 RunOutcome run(const RunRequest& request);
 

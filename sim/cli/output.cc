@@ -102,6 +102,10 @@ void add_machine_options(CLI::App& command, MachineOptions& options) {
       ->type_name("N")
       ->capture_default_str()
       ->needs(timeline);
+  command
+      .add_option("--calibration", options.run.calibration,
+                  "the intervals of the parameters that make the error bar, instead of the shipped")
+      ->type_name("FILE.yaml");
   auto* price =
       command.add_option("--price", options.run.price_plan, "capacity_block, on_demand, spot ...")
           ->type_name("PLAN");

@@ -14,6 +14,8 @@ void add_run(CLI::App& app, Context& context) {
   const auto options = std::make_shared<MachineOptions>();
   const auto trace = std::make_shared<std::filesystem::path>();
   add_machine_options(*command, *options);
+  command->add_flag("--sensitivity", options->run.sensitivity,
+                    "also runs with each calibrated parameter at both ends of its interval");
   command->add_option("trace", *trace, "the trace, as `asm`, `import` or a tracer writes it")
       ->type_name("TRACE");
   command->callback([options, trace, &context] {

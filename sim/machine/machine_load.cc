@@ -231,6 +231,17 @@ std::vector<InputError> contradictions(const MachineConfig& config, const Proven
   return check.take();
 }
 
+std::vector<MachineNumber> machine_numbers(const MachineConfig& config) {
+  std::vector<MachineNumber> numbers;
+  for_each_number(config, "", "",
+                  [&](const std::string& path, double value, std::string_view unit) {
+                    numbers.push_back({path, value, unit});
+                  });
+  for (const auto& [name, value] : config.chip.costs.constants)
+    numbers.push_back({YamlReader::join("chip.costs.constants", name), value, "cycles"});
+  return numbers;
+}
+
 CostContext cost_context(const ChipConfig& chip) {
   CostContext context{.clock_hz = {chip.tensor.clock, chip.vector.clock, chip.scalar.clock,
                                    chip.gpsimd.clock, chip.sync.clock}};

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "isa/base/yaml_load.h"
@@ -35,6 +36,15 @@ std::string dump_machine(const Machine& machine);
 
 /// Contradictions between values, and values out of range, with their places; empty: none.
 std::vector<InputError> contradictions(const MachineConfig& config, const Provenance& provenance);
+
+/// A number of a machine, by the path that --set takes.
+struct MachineNumber {
+  std::string path;
+  double value = 0;
+  std::string_view unit;  ///< as Field::unit
+};
+/// All of them, those of the cost table being its constants.
+std::vector<MachineNumber> machine_numbers(const MachineConfig& config);
 
 /// Clocks and numeric parameters of a chip, for the formulas of its cost table.
 CostContext cost_context(const ChipConfig& chip);

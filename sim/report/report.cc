@@ -141,13 +141,21 @@ Report make_report(ReportInput input) {
   report.trace_name = input.trace.name;
   report.target = input.trace.target;
   report.device_time = core.length;
-  report.range = input.range;
-  if (chip.runtime.include) report.profiled_total = core.length + runtime_part(chip.runtime);
+  const Time runtime = runtime_part(chip.runtime);
+  if (input.phases || input.calibration) {
+    report.error_bar = error_bar({.device_time = core.length,
+                                  .runtime = runtime,
+                                  .critical_path = core.critical_path,
+                                  .calibration = input.calibration ? &*input.calibration : nullptr,
+                                  .phases = input.phases});
+  }
+  if (chip.runtime.include) report.profiled_total = core.length + runtime;
   report.cores.push_back(
       {core.chip, core.core, core.length,
        summarize(core, input.config, input.trace, report.profiled_total.value_or(core.length)),
        engine_accounts(core)});
   report.critical_path = core.critical_path;
+  report.sensitivity = std::move(input.sensitivity);
   report.stalls = std::move(input.stalls);
   check_stalls(report.stalls, report.cores.front().engines);
   report.memory = memory_use(input.trace, chip, core);
@@ -176,17 +184,27 @@ Json to_json(const Report& report, const std::optional<HostInfo>& host) {
                    {"target", std::string(name_of(report.target))},
                    {"instructions", report.trace_file.instructions}};
   json["device_time_ns"] = ns(report.device_time);
-  if (report.range) {
-    json["device_time_low_ns"] = ns(report.range->low);
-    json["device_time_high_ns"] = ns(report.range->high);
+  const std::optional<ErrorBar>& bar = report.error_bar;
+  if (bar) {
+    json["device_time_low_ns"] = ns(bar->device_time.low);
+    json["device_time_high_ns"] = ns(bar->device_time.high);
   }
-  if (report.profiled_total) json["profiled_total_ns"] = ns(*report.profiled_total);
+  if (report.profiled_total) {
+    json["profiled_total_ns"] = ns(*report.profiled_total);
+    if (bar) {
+      json["profiled_total_low_ns"] = ns(bar->profiled_total.low);
+      json["profiled_total_high_ns"] = ns(bar->profiled_total.high);
+    }
+  }
+  if (bar) json["error_bar"] = to_json(*bar);
   json["warnings"] = report.warnings;
   json["cores"] = Json::array();
   for (const CoreReport& core : report.cores) json["cores"].push_back(core_json(core));
   json["summary"] = to_json(report.summary());
   if (const auto most = bound_by(report.critical_path))
     json["bound_by"] = bound_by_json(report.critical_path, *most);
+  if (!report.sensitivity.empty())
+    json["sensitivity"] = to_json(report.sensitivity, report.device_time);
   json["stalls"] = Json::array();
   for (const Stall& stall : report.stalls)
     json["stalls"].push_back(stall_json(stall, report.device_time));

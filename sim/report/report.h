@@ -10,10 +10,13 @@
 #include "isa/base/yaml_load.h"
 #include "isa/program.h"
 #include "sim/core/time.h"
+#include "sim/machine/calibration.h"
 #include "sim/machine/core_result.h"
 #include "sim/machine/machine_config.h"
+#include "sim/report/error_bar.h"
 #include "sim/report/memory_use.h"
 #include "sim/report/replay.h"
+#include "sim/report/sensitivity.h"
 #include "sim/report/stalls.h"
 #include "sim/report/summary.h"
 #include "sim/report/work_rate.h"
@@ -44,12 +47,6 @@ struct TraceFileInfo {
   std::uint64_t instructions = 0;  ///< that the streams of its programs hold
 };
 
-/// Device times over the states that the machine may be in at launch.
-struct TimeRange {
-  Time low = 0;
-  Time high = 0;
-};
-
 /// What made the report, in this process: the only part that may differ between two runs.
 struct HostInfo {
   double wall_s = 0;
@@ -65,8 +62,10 @@ struct ReportInput {
   const MachineConfig& config;
   const isa::TraceInfo& trace;
   const CoreResult& core;
-  std::vector<Stall> stalls{};  ///< as StallTable::rows() gives them
-  std::optional<TimeRange> range{};
+  std::vector<Stall> stalls{};        ///< as StallTable::rows() gives them
+  std::optional<TimeRange> phases{};  ///< device times over the phases of the Tensor clock
+  std::optional<Calibration> calibration{};
+  std::vector<Sensitivity> sensitivity{};
   std::optional<MachineCost> cost{};
   std::optional<Replay> replay{};
   std::vector<std::string> warnings{};  ///< of the run; the report adds those that results show
@@ -88,12 +87,13 @@ struct Report {
   std::string trace_name;
   isa::Target target{};
   Time device_time = 0;
-  std::optional<TimeRange> range{};
+  std::optional<ErrorBar> error_bar{};   ///< absent when nothing is known of it
   std::optional<Time> profiled_total{};  ///< absent when the runtime's part is switched off
   std::vector<std::string> warnings{};
   std::vector<CoreReport> cores{};
   CriticalPath critical_path{};
-  std::vector<Stall> stalls{};  ///< longest first
+  std::vector<Sensitivity> sensitivity{};  ///< most influential first; empty: not asked for
+  std::vector<Stall> stalls{};             ///< longest first
   std::vector<MemoryUse> memory{};
   std::vector<WorkRate> throughput{};
   std::uint32_t cores_of_instance = 0;
@@ -114,7 +114,8 @@ Time runtime_part(const RuntimeConfig& config);
 /// The contract's JSON; `host` is left out when absent.
 nlohmann::ordered_json to_json(const Report& report, const std::optional<HostInfo>& host);
 
-/// A screen: at most kTextLines lines of kTextColumns columns, without the replay's own table.
+/// A screen: at most kTextLines lines of kTextColumns columns, without the tables of a replay and
+/// of the sensitivity.
 inline constexpr std::size_t kTextLines = 40;
 inline constexpr std::size_t kTextColumns = 100;
 std::string to_text(const Report& report, const std::optional<HostInfo>& host);

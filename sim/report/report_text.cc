@@ -122,13 +122,19 @@ std::string tail(const std::string& text, std::size_t columns) {
   return fmt::format("...{}", std::string_view(text).substr(text.size() - (columns - 3)));
 }
 
+/// `  (9.000 us to 11.000 us, error bar; mostly schedule)`, or nothing.
+std::string bar_text(const std::optional<ErrorBar>& bar) {
+  if (!bar || bar->causes.empty()) return {};
+  std::string_view cause = bar->causes.front().name;
+  constexpr std::string_view kChip = "chip.";
+  if (cause.starts_with(kChip)) cause.remove_prefix(kChip.size());
+  return fmt::format("  ({} to {}, error bar; mostly {})", time_text(bar->device_time.low),
+                     time_text(bar->device_time.high), cause);
+}
+
 void print_totals(const Report& report, Page& page) {
-  page.line("{:<{}}{}", "device time", kLabelColumns,
-            time_text(report.device_time) +
-                (report.range && report.range->low != report.range->high
-                     ? fmt::format("  ({} to {} by the phase of the Tensor clock)",
-                                   time_text(report.range->low), time_text(report.range->high))
-                     : std::string{}));
+  page.line("{:<{}}{}{}", "device time", kLabelColumns, time_text(report.device_time),
+            bar_text(report.error_bar));
   if (report.profiled_total) {
     page.line("{:<{}}{}  with the runtime's prologue and epilogue", "profiled total", kLabelColumns,
               time_text(*report.profiled_total));
@@ -232,6 +238,19 @@ void print_work(const Report& report, Page& page) {
   }
 }
 
+/// Each parameter's interval and what its ends make of the device time.
+void print_sensitivity(const Report& report, Page& page) {
+  page.blank();
+  page.line("{:<35}{:<5}{:>23}{:>11}{:>11}{:>14}", "parameter", "status", "interval", "at low",
+            "at high", "change, %");
+  for (const Sensitivity& row : report.sensitivity) {
+    page.line("{:<35}{:<5}{:>23}{:>11}{:>11}{:>+7.2f}{:>+7.2f}", row.parameter, name_of(row.status),
+              fmt::format("{} to {}", row.low, row.high), time_text(row.at_low),
+              time_text(row.at_high), percent(row.at_low - report.device_time, report.device_time),
+              percent(row.at_high - report.device_time, report.device_time));
+  }
+}
+
 void print_warnings(const Report& report, Page& page) {
   const std::size_t shown =
       report.warnings.size() > kWarnings ? kWarnings - 1 : report.warnings.size();
@@ -263,6 +282,7 @@ std::string to_text(const Report& report, const std::optional<HostInfo>& host) {
               host->wall_s, figures(host->instructions_per_s),
               bytes_text(static_cast<double>(host->peak_rss_bytes)));
   }
+  if (!report.sensitivity.empty()) print_sensitivity(report, page);
   std::string text = page.take();
   if (report.replay) {
     text += '\n';

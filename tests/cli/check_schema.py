@@ -39,6 +39,7 @@ def reports(command: str) -> dict[str, Any]:
                 "--set=chip.runtime.include=false",
                 "--set=system.instance=none",
             ],
+            "sensitivity": [str(folder / "full.bin"), "--sensitivity"],
             "replay": ["replay", str(profiles[0])],
         }
         return {

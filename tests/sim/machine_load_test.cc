@@ -10,6 +10,7 @@
 
 #include "isa/base/error.h"
 #include "sim/app/machine_lookup.h"
+#include "sim/machine/calibration.h"
 #include "tests/support/paths.h"
 
 namespace trn::sim {
@@ -488,6 +489,15 @@ TEST(Sources, EverySourceOfAConfigResolves) {
     for (const CostRowInfo& row : machine.costs->rows()) {
       expect_anchor(known, row.source, row.place);
     }
+  }
+}
+
+TEST(Sources, EverySourceOfACalibrationResolves) {
+  const auto known = anchors(source_path("docs/sources.md"));
+  const Calibration calibration = load_calibration(
+      configs() / "calibration" / "trn2.yaml", load_machine(system_file("trn2.3xlarge")).config);
+  for (const auto* list : {&calibration.parameters, &calibration.unknowns}) {
+    for (const Interval& interval : *list) expect_anchor(known, interval.source, interval.name);
   }
 }
 

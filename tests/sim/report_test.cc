@@ -88,7 +88,9 @@ struct Fixture {
   isa::TraceInfo info = trace();
   CoreResult core = result();
   std::vector<Stall> rows = stalls();
-  std::optional<TimeRange> range{};
+  std::optional<TimeRange> phases{};
+  std::optional<Calibration> calibration{};
+  std::vector<Sensitivity> sensitivity{};
   std::optional<MachineCost> cost{};
   std::vector<std::string> warnings{};
 
@@ -100,7 +102,9 @@ struct Fixture {
                         .trace = info,
                         .core = core,
                         .stalls = rows,
-                        .range = range,
+                        .phases = phases,
+                        .calibration = calibration,
+                        .sensitivity = sensitivity,
                         .cost = cost,
                         .replay = {},
                         .warnings = warnings});
@@ -439,6 +443,26 @@ TEST(Cost, ADoubtfulPriceIsAWarning) {
               AllOf(HasSubstr("doubtful"), HasSubstr("hearsay"), HasSubstr("2026")));
 }
 
+TEST(Report, TheErrorBarIsThatOfBothTimes) {
+  Fixture f;
+  EXPECT_FALSE(f.json().contains("error_bar"));
+  f.calibration = Calibration{};
+  Interval interval;
+  interval.name = "all";
+  interval.low = 0.9;
+  interval.high = 1.2;
+  interval.acts_on.fill(1);
+  f.calibration->unknowns = {interval};
+  const Json json = f.json();
+  EXPECT_EQ(fs(json["device_time_low_ns"]), from_ns(9'000));
+  EXPECT_EQ(fs(json["device_time_high_ns"]), from_ns(12'000));
+  EXPECT_EQ(fs(json["profiled_total_low_ns"]), from_ns(22'500));
+  EXPECT_EQ(fs(json["profiled_total_high_ns"]), from_ns(30'000));
+  EXPECT_EQ(json["error_bar"]["causes"][0]["cause"], "all");
+  f.config.chip.runtime.include = false;
+  EXPECT_FALSE(f.json().contains("profiled_total_low_ns"));
+}
+
 // ---- the text ----
 
 /// All that a report may hold, with names longer than any line.
@@ -456,7 +480,7 @@ Fixture overfull() {
   price.source = std::string(200, 's');
   price.status = Status::Disputed;
   f.cost = MachineCost{1e9, price};
-  f.range = TimeRange{from_ns(9'000), from_ns(11'000)};
+  f.phases = TimeRange{from_ns(9'000), from_ns(11'000)};
   for (std::size_t i = 0; i < isa::kEngines; ++i) {
     EngineStats& stats = f.core.engines[i];
     stats.instructions = 1'234'567'890'123;
@@ -480,13 +504,50 @@ TEST(ReportText, FitsAScreen) {
 
 TEST(ReportText, SaysWhatBoundsItAndWhereItWaits) {
   Fixture f;
-  f.range = TimeRange{from_ns(9'000), from_ns(11'000)};
+  f.phases = TimeRange{from_ns(9'000), from_ns(11'000)};
   const std::string text = f.text();
   EXPECT_THAT(text, HasSubstr("10.000 us  (9.000 us to 11.000 us"));
   EXPECT_THAT(text, HasSubstr("dma 50 %, tensor 40 %, launch 10 %"));
   EXPECT_THAT(text, HasSubstr("attention.py:12"));
   // 40 % of 24 columns busy, 90 % busy or stalled, the rest idle.
   EXPECT_THAT(text, HasSubstr("##########------------..  wait_dma 30, launch 20\n"));
+}
+
+Calibration calibration_of_dma() {
+  Interval interval;
+  interval.name = "chip.dma.rate";
+  interval.low = 0.9;
+  interval.high = 1.1;
+  interval.acts_on[static_cast<std::size_t>(Resource::Dma)] = -1;
+  Calibration calibration;
+  calibration.date = "2026-11-30";
+  calibration.parameters = {interval};
+  return calibration;
+}
+
+TEST(ReportText, GivesTheErrorBarAndItsMainCause) {
+  Fixture f;
+  f.calibration = calibration_of_dma();
+  EXPECT_THAT(f.text(),
+              HasSubstr("10.000 us  (9.500 us to 10.500 us, error bar; mostly dma.rate)"));
+  f.calibration->parameters.clear();
+  EXPECT_THAT(f.text(), Not(HasSubstr("error bar")));
+}
+
+TEST(ReportText, HasATableOfTheSensitivity) {
+  Fixture f;
+  EXPECT_THAT(f.text(), Not(HasSubstr("at low")));
+  f.sensitivity = {{.parameter = "chip.dma.hardware.write.efficiency",
+                    .value = "1",
+                    .low = "2.3640 GHz",
+                    .high = "2.4360 GHz",
+                    .status = Status::Measured,
+                    .at_low = from_ns(9'000),
+                    .at_high = from_ns(11'500)}};
+  const std::string text = f.text();
+  EXPECT_THAT(text, HasSubstr("chip.dma.hardware.write.efficiency meas"));
+  EXPECT_THAT(text, HasSubstr("2.3640 GHz to 2.4360 GHz   9.000 us  11.500 us -10.00 +15.00\n"));
+  for (const std::string& line : lines_of(text)) EXPECT_LE(line.size(), kTextColumns) << line;
 }
 
 TEST(ReportText, OfAnEmptyProgramDividesByNothing) {
