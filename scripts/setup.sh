@@ -16,7 +16,7 @@ packages=(
   clang-16 libclang-rt-16-dev llvm-16 clang-format-16 clang-tidy-16
   # scripts
   python3 python3-jsonschema python3-protobuf python3-yaml python3-numpy
-  python3-matplotlib black
+  python3-matplotlib python3-scipy black
 )
 
 usage() {
