@@ -24,6 +24,7 @@ std::vector<sim::Sensitivity> sensitivity(
     const sim::Calibration& calibration, const sim::Machine& machine, sim::Time device_time,
     const std::function<sim::Time(const sim::Machine&)>& time) {
   std::vector<sim::Sensitivity> rows;
+  rows.reserve(calibration.parameters.size());
   for (const sim::Interval& interval : calibration.parameters) {
     rows.push_back({.parameter = interval.name,
                     .value = sim::end_text(interval, interval.value),

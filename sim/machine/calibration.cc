@@ -149,6 +149,7 @@ class Reader {
       });
       if (!block) {
         std::vector<std::string_view> paths;
+        paths.reserve(numbers_.size());
         for (const MachineNumber& each : numbers_) paths.emplace_back(each.path);
         fail(at + ".path", "no number of the machine" + did_you_mean(entry.path, paths));
         return interval;
