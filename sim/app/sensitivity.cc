@@ -1,6 +1,7 @@
 #include "sim/app/sensitivity.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "sim/app/machine_lookup.h"
@@ -18,6 +19,12 @@ sim::Machine at_end(const sim::Machine& machine, const sim::Interval& interval, 
   return changed;
 }
 
+/// An end as this machine has it.
+std::string text(const sim::Machine& machine, const sim::Interval& interval, double end) {
+  if (interval.factor) return sim::end_text(interval, end);
+  return sim::set_to(interval, end, machine.config).front().value;
+}
+
 }  // namespace
 
 std::vector<sim::Sensitivity> sensitivity(
@@ -27,9 +34,9 @@ std::vector<sim::Sensitivity> sensitivity(
   rows.reserve(calibration.parameters.size());
   for (const sim::Interval& interval : calibration.parameters) {
     rows.push_back({.parameter = interval.name,
-                    .value = sim::end_text(interval, interval.value),
-                    .low = sim::end_text(interval, interval.low),
-                    .high = sim::end_text(interval, interval.high),
+                    .value = text(machine, interval, interval.value),
+                    .low = text(machine, interval, interval.low),
+                    .high = text(machine, interval, interval.high),
                     .status = interval.status,
                     .at_low = time(at_end(machine, interval, interval.low)),
                     .at_high = time(at_end(machine, interval, interval.high))});

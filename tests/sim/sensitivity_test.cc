@@ -76,6 +76,15 @@ TEST(Sensitivity, KeepsWhatIsGivenByHand) {
   EXPECT_EQ(rows[0].at_low - nominal, ns(-29));
 }
 
+/// A chip of somebody's own.
+TEST(Sensitivity, IntervalsAreThoseOfTheMachine) {
+  const sim::Machine base = machine({{"chip.dma.software.interval", "1082 ns"}});
+  const auto rows = sensitivity(calibration(), base, time_of(base), time_of);
+  EXPECT_EQ(rows[0].value, "1082 ns");
+  EXPECT_EQ(rows[0].low, "1 us");
+  EXPECT_EQ(rows[0].high, "1.2 us");
+}
+
 TEST(Sensitivity, IsPartOfTheJson) {
   const sim::Sensitivity row{.parameter = "a.b",
                              .value = "10 ns",
