@@ -4,9 +4,9 @@
 
 namespace trn::isa::frontend {
 
-/// Moves each MEMSET that begins a sum in SBUF to just before the first instruction that adds to its
-/// tile, as a compiler does that begins a lifetime as late as it can. None moves over a fence or
-/// into a device loop.
+/// Moves each MEMSET that begins a sum in SBUF to just before the first instruction that adds to
+/// its tile, as a compiler does that begins a lifetime as late as it can. None moves over a fence
+/// or into a device loop.
 void sink_memsets(Builder& builder);
 
 /// Leaves out loads of what a tile still holds: the same bytes of HBM, not written since, in a tile

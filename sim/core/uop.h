@@ -81,7 +81,7 @@ struct Uop {
   std::uint32_t location = 0;   ///< of the source line
   std::int64_t wait_value = 0;  ///< its constant part
   PipelineCost cost{};
-  double cycles = 0;  ///< Tensor: moving cycles, or cycles to load the weights
+  double cycles = 0;      ///< Tensor: moving cycles, or cycles to load the weights
   float array_share = 1;  ///< of the Tensor engine's rows that a matmul uses
   double flops = 0;
   double adjusted_flops = 0;
