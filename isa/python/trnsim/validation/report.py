@@ -42,6 +42,8 @@ def _row(one: Scored) -> dict[str, Any]:
         "kernel": row.kernel,
         "args": row.args,
         "metric_kind": row.metric_kind,
+        "offset_group": row.offset_group,
+        "launches": one.prediction.launches,
         "unit": row.unit,
         "predicted": one.predicted / scale,
         "measured": row.value,
