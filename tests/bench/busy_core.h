@@ -10,7 +10,7 @@ namespace trn::bench {
 inline isa::Access tile(isa::Memory memory, std::int64_t offset, std::uint32_t columns) {
   isa::Access access;
   access.memory = memory;
-  access.dtype = isa::Dtype::Bf16;
+  access.dtype = memory == isa::Memory::Psum ? isa::Dtype::Fp32 : isa::Dtype::Bf16;
   access.partitions = 128;
   access.dims = 1;
   access.offset = offset;
