@@ -15,19 +15,26 @@
 namespace trn::isa::frontend {
 namespace {
 
-constexpr std::int64_t kPartitionsOfSbuf = 128;
-
 std::uint32_t storage_index(const auto& operand) {
   return index(storage_of(address_of(operand).base));
 }
 
-/// The load of a node that copies elements of up to so many bytes from HBM to SBUF; else null.
+/// Whether a node stands between others that must keep their sides: a fence, a loop, a branch.
+bool separates(const Node& node) {
+  bool touches_memory = false;
+  for_each_memory_operand_of_node(
+      node, [&](std::string_view /*name*/, const auto& /*operand*/) { touches_memory = true; });
+  return node.fence || !touches_memory;
+}
+
+/// The load of a node that copies elements of up to so many bytes between fixed places of HBM and
+/// SBUF; else null.
 const DmaDirect2d* plain_load(const Node& node, std::uint32_t element_bytes) {
   const auto* load = std::get_if<DmaDirect2d>(&node.op);
-  const bool plain = load != nullptr && load->src.memory == Memory::Hbm &&
-                     load->dst.memory == Memory::Sbuf && !load->index.present() &&
-                     load->src.dtype == load->dst.dtype &&
-                     bytes_of(load->dst.dtype) <= element_bytes;
+  const bool plain =
+      load != nullptr && load->src.memory == Memory::Hbm && load->dst.memory == Memory::Sbuf &&
+      !load->index.present() && load->src.address.constant() && load->dst.address.constant() &&
+      load->src.dtype == load->dst.dtype && bytes_of(load->dst.dtype) <= element_bytes;
   return plain ? load : nullptr;
 }
 
@@ -82,6 +89,12 @@ class HeldTiles {
     while (total_ > bytes_) forget(std::prev(order_.end()));
   }
 
+  void forget_all() {
+    by_key_.clear();
+    order_.clear();
+    total_ = 0;
+  }
+
   void forget(const std::string& key) {
     if (const auto known = by_key_.find(key); known != by_key_.end()) forget(known->second);
   }
@@ -134,7 +147,7 @@ std::vector<bool> begin_sums(const Builder& builder) {
     for (const auto* all : {&read, &written}) {
       for (const std::uint32_t tile : *all) fills.erase(tile);
     }
-    if (node.fence || (read.empty() && written.empty())) fills.clear();
+    if (separates(node)) fills.clear();
   }
   return result;
 }
@@ -174,17 +187,19 @@ std::uint64_t reuse_loads(Builder& builder) {
   std::vector<Node> result;
   result.reserve(builder.nodes().size());
   for (Node& node : builder.nodes()) {
+    if (separates(node)) held.forget_all();
     if (const DmaDirect2d* load = plain_load(node, builder.options().reuse_element_bytes)) {
       const std::uint32_t tile = storage_index(load->dst);
       if (writers[tile] == 1 && !storages[tile].fixed) {
         const std::string key = key_of(*load);
-        if (const auto known = held.use(key); known && !node.fence) {
+        if (const auto known = held.use(key)) {
           stands_for[tile] = *known;
           ++dropped;
           continue;
         }
         held.forget(key);
-        held.add(key, tile, storages[tile].bytes * storages[tile].partitions / kPartitionsOfSbuf);
+        held.add(key, tile,
+                 storages[tile].bytes * storages[tile].partitions / std::int64_t{kPartitions});
         loaded_from[storage_index(load->src)].push_back(key);
       }
     }
@@ -221,11 +236,11 @@ struct Group {
 
 /// Whether a load copies whole rows of a matrix into all 128 partitions of its tile.
 bool fills_tile(const DmaDirect2d& load, const Storage& tile) {
-  return tile.partitions == kPartitionsOfSbuf && load.src.dims == 1 && load.dst.dims == 1 &&
-         load.src.pattern[0].size == kPartitionsOfSbuf &&
-         load.dst.pattern[0].size == kPartitionsOfSbuf && load.dst.element_bytes == tile.bytes &&
-         bytes_in(load.dst.address.base) == 0 && load.src.element_bytes == tile.bytes &&
-         load.src.pattern[0].stride_bytes > 0;
+  return tile.partitions == std::int64_t{kPartitions} && load.src.dims == 1 && load.dst.dims == 1 &&
+         load.src.pattern[0].size == std::int64_t{kPartitions} &&
+         load.dst.pattern[0].size == std::int64_t{kPartitions} &&
+         load.dst.element_bytes == tile.bytes && bytes_in(load.dst.address.base) == 0 &&
+         load.src.element_bytes == tile.bytes && load.src.pattern[0].stride_bytes > 0;
 }
 
 }  // namespace
@@ -248,6 +263,10 @@ std::uint64_t merge_loads(Builder& builder) {
     if (group.count > 1) groups.push_back(group);
   };
   for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+    if (separates(nodes[n])) {
+      for (const auto& [key, group] : open) close(group);
+      open.clear();
+    }
     for_each_memory_operand_of_node(nodes[n], [&](std::string_view name, const auto& operand) {
       if (!is_result(name) || operand.memory != Memory::Hbm) return;
       for (auto group = open.begin(); group != open.end();) {  // what is written is not read ahead
@@ -262,7 +281,7 @@ std::uint64_t merge_loads(Builder& builder) {
     if (writers[tile] != 1 || storages[tile].fixed || !fills_tile(*load, storages[tile])) continue;
     const std::int64_t bytes = storages[tile].bytes;
     const std::int64_t at = load->src.address.base;
-    const std::int64_t rows_bytes = load->src.pattern[0].stride_bytes * kPartitionsOfSbuf;
+    const std::int64_t rows_bytes = load->src.pattern[0].stride_bytes * std::int64_t{kPartitions};
     const std::tuple key(nodes[n].location, storage_index(load->src), bytes);
     const auto known = open.find(key);
     if (known != open.end()) {
@@ -316,7 +335,7 @@ std::uint64_t merge_loads(Builder& builder) {
 
 namespace {
 
-constexpr std::int64_t kHalf = kPartitionsOfSbuf / 2;
+constexpr std::int64_t kHalf = kPartitions / 2;
 
 /// Tiles that have to lie in the same partitions.
 class Together {
@@ -355,7 +374,7 @@ std::uint64_t stack_tiles(Builder& builder) {
   std::optional<std::uint32_t> weights;
   for (const Node& node : nodes) {
     const bool loads = plain_load(node, builder.options().reuse_element_bytes) != nullptr;
-    for_each_memory_operand(node.op, [&](std::string_view /*name*/, const auto& operand) {
+    for_each_memory_operand_of_node(node, [&](std::string_view /*name*/, const auto& operand) {
       const std::uint32_t s = storage_index(operand);
       if (storages[s].memory != Memory::Sbuf) return;
       if (!loads && !feeds_tensor(node.op)) fits[s] = false;

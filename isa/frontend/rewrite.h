@@ -10,9 +10,10 @@ namespace trn::isa::frontend {
 void sink_memsets(Builder& builder);
 
 /// Leaves out loads of what a tile still holds: the same bytes of HBM, not written since, in a tile
-/// that nothing else writes. A tile counts as held while no more than Options::reuse_loads_bytes of
-/// a partition were loaded or used again after its last load or reuse. Only loads of elements of up
-/// to Options::reuse_element_bytes. Returns how many loads went.
+/// that nothing else writes, with no fence and no device loop's edge between. A tile counts as held
+/// while no more than Options::reuse_loads_bytes of a partition were loaded or used again after its
+/// last load or reuse. Only loads of elements of up to Options::reuse_element_bytes. Returns how
+/// many loads went.
 std::uint64_t reuse_loads(Builder& builder);
 
 /// Joins loads of tiles that are made on one line and lie behind each other in HBM, row upon row,

@@ -125,6 +125,27 @@ TEST(ReuseLoads, NotFromATileThatIsWrittenBesides) {
   EXPECT_EQ(reuse_loads(kernel.builder()), 0U);
 }
 
+TEST(ReuseLoads, NotAcrossTheEdgeOfADeviceLoop) {
+  Kernel kernel(older());
+  const View x = kernel.hbm({128, 64}, Dtype::Bf16);
+  load(kernel, x);
+  kernel.builder().begin_loop(0, 4, 1);
+  kernel.load(x, load(kernel, x));  // the next iteration reads what this one wrote
+  kernel.builder().end_loop();
+  load(kernel, x);
+  EXPECT_EQ(reuse_loads(kernel.builder()), 0U);
+}
+
+TEST(MergeLoads, NotAcrossTheEdgeOfADeviceLoop) {
+  Kernel kernel(older());
+  const View x = kernel.hbm({2 * 128, 128}, Dtype::Bf16, "x", TensorKind::Input);
+  load(kernel, rows(x, 0, 128));
+  kernel.builder().begin_loop(0, 4, 1);
+  load(kernel, rows(x, 128, 128));
+  kernel.builder().end_loop();
+  EXPECT_EQ(merge_loads(kernel.builder()), 0U);
+}
+
 TEST(ReuseLoads, NotAcrossMoreBytesThanAreKept) {
   Kernel kernel(older());  // 1024 bytes: eight tiles of 128
   const View x = kernel.hbm({9 * 128, 64}, Dtype::Bf16, "x", TensorKind::Input);
