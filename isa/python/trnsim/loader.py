@@ -57,7 +57,9 @@ class Loaded:
         return self.module.__dict__
 
 
-def load(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] = ()) -> Loaded:
+def load(
+    path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] = ()
+) -> Loaded:
     """Imports a file; `search` are further folders for its imports."""
     file = os.path.abspath(path)
     tree = _parse(file)
@@ -76,7 +78,9 @@ def load(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] 
         before = set(sys.modules)
         try:
             return _load_below(str(root), file, tree, folders)
-        except _BeyondTop as beyond:  # a relative import goes further up than we thought
+        except (
+            _BeyondTop
+        ) as beyond:  # a relative import goes further up than we thought
             error = beyond.error
             for name in set(sys.modules) - before:
                 if _within(sys.modules[name], str(root)):
@@ -114,7 +118,9 @@ def _least_levels(file: str, tree: ast.Module) -> int:
     while (folder / "__init__.py").is_file() and folder.parent != folder:
         packages += 1
         folder = folder.parent
-    relative = [node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    relative = [
+        node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+    ]
     return max([packages, *relative])
 
 
@@ -256,18 +262,28 @@ class _PackageLoader(importlib.machinery.SourceFileLoader):
 
 def remove() -> None:
     """Takes away what `load` put into sys.meta_path."""
-    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Packages)]
+    sys.meta_path[:] = [
+        finder for finder in sys.meta_path if not isinstance(finder, _Packages)
+    ]
     stand_in.remove()
 
 
 def _run(
-    tree: ast.Module, module: types.ModuleType, failures: list[Failure], *, imports_must_work: bool
+    tree: ast.Module,
+    module: types.ModuleType,
+    failures: list[Failure],
+    *,
+    imports_must_work: bool,
 ) -> None:
     file = str(module.__file__)
     scope = module.__dict__
     flags = _future_flags(tree)
     body = list(tree.body)
-    if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+    if (
+        body
+        and isinstance(body[0], ast.Expr)
+        and isinstance(body[0].value, ast.Constant)
+    ):
         if isinstance(body[0].value.value, str):
             scope["__doc__"] = body[0].value.value
     for statement in body:
@@ -280,13 +296,19 @@ def _run(
         except ImportError as error:
             if _beyond_top(error):
                 raise _BeyondTop(error) from None
-            if imports_must_work and not session.tracing() and _is_import(statement, error, file):
+            if (
+                imports_must_work
+                and not session.tracing()
+                and _is_import(statement, error, file)
+            ):
                 raise LoadError(import_message(error, file, statement.lineno)) from None
             failures.append(Failure(file, statement.lineno, error))
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit, too: a file may end itself
-            failures.append(Failure(file, _line_in(error, file) or statement.lineno, error))
+            failures.append(
+                Failure(file, _line_in(error, file) or statement.lineno, error)
+            )
 
 
 def _future_flags(tree: ast.Module) -> int:
@@ -322,7 +344,9 @@ def _is_import(statement: ast.stmt, error: ImportError, file: str) -> bool:
 def import_message(error: ImportError, file: str, line: int) -> str:
     """`file:line: ImportError: ...`, of the innermost user's file that imports."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not session.is_ours(frame.filename) and not session.is_python(frame.filename):
+        if not session.is_ours(frame.filename) and not session.is_python(
+            frame.filename
+        ):
             file, line = frame.filename, frame.lineno or line
             break
     return f"{file}:{line}: {describe(error)}"
@@ -373,14 +397,22 @@ def _siblings(root: str, search: list[str], file: str) -> list[str]:
             continue
         for entry in entries:
             stem, suffix = os.path.splitext(entry)
-            if suffix == ".py" or not suffix and os.path.isdir(os.path.join(folder, entry)):
+            if (
+                suffix == ".py"
+                or not suffix
+                and os.path.isdir(os.path.join(folder, entry))
+            ):
                 names.append(stem)
     return names
 
 
 def _within(module: Any, root: str) -> bool:
-    place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", [])), "")
-    return str(place).startswith(root.rstrip("/") + "/") or isinstance(module, stand_in._Module)
+    place = getattr(module, "__file__", None) or next(
+        iter(getattr(module, "__path__", [])), ""
+    )
+    return str(place).startswith(root.rstrip("/") + "/") or isinstance(
+        module, stand_in._Module
+    )
 
 
 _importing = 0
@@ -412,7 +444,10 @@ def find_kernel(loaded: Loaded, name: str) -> Callable[..., Any]:
         if not hasattr(value, part) and value is loaded.module:
             _define(loaded, part)
         try:
-            value = value.__dict__[part] if value is loaded.module else getattr(value, part)
+            if value is loaded.module:
+                value = value.__dict__[part]
+            else:
+                value = value[part] if isinstance(value, dict) else getattr(value, part)
         except (AttributeError, KeyError):
             raise LoadError(_not_found(loaded, name)) from None
     if stand_in.name_of(value) is not None:
@@ -435,7 +470,9 @@ def _define(loaded: Loaded, name: str) -> None:
                 flags = _future_flags(loaded.tree)
                 try:
                     exec(
-                        compile(one, loaded.path, "exec", flags=flags, dont_inherit=True),
+                        compile(
+                            one, loaded.path, "exec", flags=flags, dont_inherit=True
+                        ),
                         loaded.scope,
                     )
                 except Exception as error:
@@ -455,7 +492,11 @@ def _not_found(loaded: Loaded, name: str) -> str:
     for outer in ast.walk(loaded.tree):
         if isinstance(outer, (ast.FunctionDef, ast.ClassDef)):
             for node in ast.walk(outer):
-                if node is not outer and isinstance(node, ast.FunctionDef) and node.name == first:
+                if (
+                    node is not outer
+                    and isinstance(node, ast.FunctionDef)
+                    and node.name == first
+                ):
                     kind = "class" if isinstance(outer, ast.ClassDef) else "function"
                     return (
                         f"{loaded.path}:{node.lineno}: {name} is inside of {kind} {outer.name}: "
@@ -479,24 +520,149 @@ class Kernel:
     line: int
     decorated: bool
     signature: str
+    makes: bool = False  # a function that returns a kernel
 
 
 def kernels(loaded: Loaded) -> list[Kernel]:
-    """Decorated kernels, and functions of the file that call the NKI packages."""
+    """Decorated kernels, functions of the file that call the NKI packages, and what makes such."""
     found = []
-    for name, value in loaded.scope.items():
+    for name, value, line in _candidates(loaded):
         decorated = bool(getattr(value, "_trnsim_kernel", False))
-        plain = isinstance(value, types.FunctionType) and value.__module__ == loaded.module.__name__
-        if not decorated and not (plain and _calls_nki(value)):
+        plain = (
+            isinstance(value, types.FunctionType)
+            and value.__module__ == loaded.module.__name__
+        )
+        makes = plain and bool(made_inside(loaded, value))
+        if not decorated and not makes and not (plain and _calls_nki(value)):
             continue
         function = getattr(value, "__wrapped__", value)
         code = getattr(function, "__code__", None)
-        if code is None or code.co_filename != loaded.path:
+        if code is None or line is None and code.co_filename != loaded.path:
             continue
         signature = specs.signature_of(function)
         shown = specs._short(signature) if signature else "(...)"
-        found.append(Kernel(name, code.co_firstlineno, decorated, shown))
+        own = code.co_filename == loaded.path
+        first = code.co_firstlineno if own or line is None else line
+        found.append(Kernel(name, first, decorated, shown, makes))
     return sorted(found, key=lambda kernel: (kernel.line, kernel.name))
+
+
+def _candidates(loaded: Loaded) -> Iterator[tuple[str, Any, int | None]]:
+    """Names of the file and what they are; the line of an assignment that gave the name."""
+    assigned: dict[str, int] = {}
+    for statement in loaded.tree.body:
+        for node in [statement, *_outside_functions(statement)]:
+            if isinstance(node, ast.Assign) and not isinstance(
+                node.value, (ast.Name, ast.Attribute)
+            ):
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        assigned[target.id] = node.lineno
+    for name, value in list(loaded.scope.items()):
+        if name.startswith("__"):
+            continue
+        line = assigned.get(name)
+        yield name, value, line
+        if isinstance(value, dict) and line is not None:
+            for key, part in value.items():
+                if isinstance(key, str) and key.isidentifier() and _is_kernel(part):
+                    yield f"{name}.{key}", part, line
+        elif isinstance(value, type) and value.__module__ == loaded.module.__name__:
+            for key, part in list(vars(value).items()):
+                part = getattr(part, "__func__", part)
+                if _is_kernel(part):
+                    yield f"{name}.{key}", part, None
+
+
+def _is_kernel(value: Any) -> bool:
+    return bool(getattr(value, "_trnsim_kernel", False)) and not isinstance(value, type)
+
+
+def made_inside(loaded: Loaded, factory: Any) -> list[str]:
+    """Names of the decorated kernels that a function of the file defines and returns."""
+    code = getattr(factory, "__code__", None)
+    if code is None or code.co_filename != loaded.path:
+        return []
+    for node in ast.walk(loaded.tree):
+        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
+            if code.co_firstlineno in (
+                node.lineno,
+                *(d.lineno for d in node.decorator_list),
+            ):
+                return _made_by(node, getattr(factory, "__globals__", loaded.scope))
+    return []
+
+
+def _made_by(factory: ast.FunctionDef, scope: dict[str, Any]) -> list[str]:
+    inside = list(_outside_functions(factory))
+    functions = {
+        node.name: node for node in inside if isinstance(node, ast.FunctionDef)
+    }
+    made = []
+    for node in inside:
+        if not isinstance(node, ast.Return) or node.value is None:
+            continue
+        called = {
+            id(call.func) for call in ast.walk(node.value) if isinstance(call, ast.Call)
+        }
+        for part in ast.walk(node.value):
+            if (
+                not isinstance(part, ast.Name)
+                or part.id not in functions
+                or id(part) in called
+            ):
+                continue
+            decorators: list[ast.expr] = list(functions[part.id].decorator_list)
+            decorators += [
+                call.func for call in ast.walk(node.value) if isinstance(call, ast.Call)
+            ]
+            if (
+                any(_is_decorator(one, scope) for one in decorators)
+                and part.id not in made
+            ):
+                made.append(part.id)
+    return made
+
+
+def _is_decorator(node: ast.expr, scope: dict[str, Any]) -> bool:
+    """Whether an expression is one of the decorators that make kernels."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return False
+    value: Any = scope.get(node.id)
+    for part in reversed(parts):
+        value = getattr(value, part, None)
+    return getattr(value, "__module__", "") == "trnsim.jit"
+
+
+def make(loaded: Loaded, factory: Any, name: str, arguments: dict[str, Any]) -> Any:
+    """The kernel that a factory returns; takes the factory's own arguments out of the given."""
+    signature = specs.signature_of(factory)
+    own = {
+        key
+        for key in arguments
+        if signature is not None and key in signature.parameters
+    }
+    args, kwargs = specs.bind(
+        factory, name, {key: arguments.pop(key) for key in sorted(own)}
+    )
+    made = factory(*args, **kwargs)
+    parts = made if isinstance(made, (tuple, list)) else [made]
+    kernels = [part for part in parts if _is_kernel(part)]
+    if len(kernels) != 1:
+        names = ", ".join(
+            getattr(kernel, "__name__", "kernel") for kernel in kernels
+        ) or repr(made)
+        raise LoadError(
+            f"{loaded.path}: {name} returns {names}: expected one kernel; trace a function of a "
+            "file of your own that calls it"
+        )
+    return kernels[0]
 
 
 def _calls_nki(function: types.FunctionType) -> bool:
