@@ -57,7 +57,9 @@ class Expressions(unittest.TestCase):
         self.assertIs(grid.y, y)
         dense = np.mgrid[0:4, 2:6, 0:3]
         self.assertTrue(
-            np.array_equal((p + x * 10 + y).array(), dense[0] + dense[1] * 10 + dense[2])
+            np.array_equal(
+                (p + x * 10 + y).array(), dense[0] + dense[1] * 10 + dense[2]
+            )
         )
 
     def test_par_dim_is_an_int(self) -> None:
@@ -80,7 +82,9 @@ class Masks(unittest.TestCase):
         self.assertFalse(outside.any())
         for axis, (low, high) in enumerate(found):
             rows = np.moveaxis(truth, axis, 0)
-            self.assertTrue(rows[low].any() and rows[high - 1].any(), "the box is not tight")
+            self.assertTrue(
+                rows[low].any() and rows[high - 1].any(), "the box is not tight"
+            )
         if exact:
             self.assertTrue(truth[where].all())
         return found
@@ -141,7 +145,9 @@ class Parts(unittest.TestCase):
             self.assertEqual(t[3, nl.ds(64, 64)][2:4].offset, (3 * 128 + 66) * 512)
             tile = nl.ndarray((128, 4, 512), nl.float32, buffer=nl.sbuf)
             self.assertEqual(tile[:, 2].shape, (128, 512))
-            self.assertEqual(tile[5].shape, (1, 4, 512))  # the partition dimension stays
+            self.assertEqual(
+                tile[5].shape, (1, 4, 512)
+            )  # the partition dimension stays
             self.assertEqual(tile[64:96, 1, 0:10].shape, (32, 10))
             rows, columns = nl.affine_range(16, 32), nl.affine_range(512)
             self.assertEqual(t[3, rows, columns].shape, (16, 512))
@@ -165,6 +171,54 @@ class Parts(unittest.TestCase):
             a, b, c = nl.mgrid[0:128, 0:4, 0:8]
             self.assertEqual(t[a, b * 1024 + c].shape, (128, 4, 8))
             self.assertEqual(t[a, b * 1024 + c].strides, (4096, 1024, 1))
+
+    def test_transposed_tiles(self) -> None:
+        """On chip partitions cannot move: .T is a copy; a permuted view serves DMA only."""
+        from trnsim import nisa, nl, nl_math, tensor
+
+        with tracing("old") as builder:
+            a = nl.load(nl.ndarray((8, 32), buffer=nl.shared_hbm))
+            b = nl.load(nl.ndarray((64, 32), buffer=nl.shared_hbm))
+            self.assertEqual(nl.matmul(a, b.T).shape, (8, 64))
+            self.assertEqual([m.name for m in builder.made].count("transpose"), 2)
+            with self.assertRaisesRegex(
+                ValueError, r"Tensor\.T: self: .*128.*\[8, 512\]"
+            ):
+                nl.ndarray((8, 512), buffer=nl.sbuf).T
+            self.assertEqual(
+                nl.ndarray((8, 512), buffer=nl.shared_hbm).T.strides, (1, 512)
+            )
+        with tracing() as builder:
+            tile = nl.ndarray((32, 32), buffer=nl.sbuf)
+            nisa.memset(tile, 0.0)
+            out = nl.ndarray((32, 32), buffer=nl.shared_hbm)
+            nisa.dma_copy(dst=out, src=tile.permute((1, 0)))
+            self.assertEqual(builder.names[-1], "dma_copy")
+            nisa.dma_copy(dst=out[0:4], src=tile.permute((1, 0))[0:4])
+            nisa.tensor_copy(tile, tile.permute((1, 0)).permute((1, 0)))
+            for use in (
+                lambda t: nisa.tensor_copy(tile, t),
+                lambda t: nisa.tensor_tensor(tile, tile, t, nl.add),
+                lambda t: nisa.memset(t, 1.0),
+                lambda t: nl_math.matmul(tile, t, True),
+                lambda t: nisa.tensor_copy(tile[:, 0:4], t[:, 0:4]),
+            ):
+                with self.assertRaisesRegex(
+                    ValueError, r"permute: dims: .*nl\.transpose"
+                ):
+                    use(tile.permute((1, 0)))
+                    tensor.flush()
+
+    def test_what_is_wrong_with_a_late_result_is_at_its_call(self) -> None:
+        from trnsim import nl
+
+        with self.assertRaisesRegex(ValueError, "HERE"), tracing():
+            tile = nl.ndarray((32, 32), buffer=nl.sbuf)
+            text = "\n\n\n\n\n\ny = nl.exp(tile.permute((1, 0)))\n\nz = nl.exp(tile)"
+            try:
+                exec(compile(text, "kernel.py", "exec"), {"nl": nl, "tile": tile})
+            except ValueError as error:
+                raise ValueError("HERE") if "kernel.py:7: " in str(error) else error
 
     def test_blocks_are_left_of_par_dim(self) -> None:
         from trnsim import nl
@@ -212,7 +266,9 @@ class Parts(unittest.TestCase):
             self.assertEqual(t.expand_dim(1).squeeze_dim(1).shape, t.shape)
             self.assertEqual(t.view(nl.float32).shape, (128, 24, 32))
             made = t.rearrange(("p", ("a", "b"), "c"), ("p", "b", "a", "c"), {"a": 4})
-            self.assertEqual((made.shape, made.strides[1:]), ((128, 6, 4, 64), (64, 384, 1)))
+            self.assertEqual(
+                (made.shape, made.strides[1:]), ((128, 6, 4, 64), (64, 384, 1))
+            )
             self.assertTrue(t.is_contiguous())
             self.assertFalse(t.permute((0, 2, 1)).is_contiguous())
             self.assertEqual(len(t), 128)
@@ -229,7 +285,9 @@ class Parts(unittest.TestCase):
             h = nl.ndarray((4096, 256), nl.float32, buffer=nl.shared_hbm)
             part = h.ap([[256, 64], [1, 128]], offset=512)
             self.assertEqual((part.shape, part.offset), ((64, 128), 512))
-            self.assertEqual(h.ap([[512, 64], [1, 256]], dtype=nl.bfloat16).dtype, nl.bfloat16)
+            self.assertEqual(
+                h.ap([[512, 64], [1, 256]], dtype=nl.bfloat16).dtype, nl.bfloat16
+            )
             index = nl.ndarray((64, 1), nl.int32, buffer=nl.sbuf)
             rows = h.ap([[256, 64], [1, 256]], vector_offset=index, indirect_dim=0)
             self.assertTrue(rows.is_indirect())

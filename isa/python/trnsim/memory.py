@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trnsim.dtypes import DType
+from trnsim.dtypes import DType, dtype_of
 from trnsim.errors import fail
 from trnsim.index import ParDim
 from trnsim.session import current
@@ -34,7 +34,8 @@ class Buffer:
             return other == self.name
         if isinstance(other, Buffer):
             return self.name == other.name or (
-                self.memory == other.memory == "hbm" and "any_hbm" in (self.name, other.name)
+                self.memory == other.memory == "hbm"
+                and "any_hbm" in (self.name, other.name)
             )
         return NotImplemented
 
@@ -44,6 +45,71 @@ class Buffer:
     def __repr__(self) -> str:
         return f"nl.{self.name}"
 
+    def view(self, dtype: Any, shape: Any, name: str = "") -> Tensor:
+        """A tensor in this memory, where there is room: `sbuf.view(dtype, shape)`."""
+        call = f"{self.name}.view"
+        where = shared_hbm if self.memory == "hbm" else self
+        return make(shape, dtype_of(dtype, call), where, name=name, call=call)
+
+    def __getitem__(self, key: Any) -> Region:
+        """A part of SBUF or PSUM by partitions and bytes: `sbuf[0:32, 0:512]`."""
+        if self.memory not in _BYTES:
+            fail(f"{self.name}[...]", "memory", self.name, "sbuf or psum")
+        return Region(self.memory, (0, 0), (128, _BYTES[self.memory]))[key]
+
+
+class Region:
+    """Partitions and bytes of SBUF or PSUM; a view of it is a tensor that begins there."""
+
+    def __init__(
+        self, memory: str, start: tuple[int, int], size: tuple[int, int]
+    ) -> None:
+        self.memory = memory
+        self.start = start  # partition, byte
+        self.size = size
+
+    def __getitem__(self, key: Any) -> Region:
+        keys = key if isinstance(key, tuple) else (key, slice(None))
+        if len(keys) != 2:
+            fail(f"{self.memory}[...]", "index", key, "partitions and bytes")
+        bounds = []
+        for what, part, size in zip(("partitions", "bytes"), keys, self.size):
+            part = slice(None) if part is None else part
+            if not isinstance(part, slice) or part.step not in (None, 1):
+                fail(f"{self.memory}[...]", what, part, "a slice without a step")
+            low = 0 if part.start is None else int(part.start)
+            high = size if part.stop is None else int(part.stop)
+            if not 0 <= low < high <= size:
+                fail(
+                    f"{self.memory}[...]",
+                    what,
+                    f"{low}:{high}",
+                    f"bounds within 0:{size}",
+                )
+            bounds.append((low, high - low))
+        (row, rows), (byte, count) = bounds
+        return Region(
+            self.memory, (self.start[0] + row, self.start[1] + byte), (rows, count)
+        )
+
+    def view(self, dtype: Any, shape: Any, name: str = "") -> Tensor:
+        """A tensor at the start of the region, which holds all of it."""
+        call = f"{self.memory}[...].view"
+        kind = dtype_of(dtype, call)
+        sizes = [int(size) for size in shape]
+        needed = math.prod(sizes[1:]) * kind.itemsize
+        if not sizes or sizes[0] > self.size[0] or needed > self.size[1]:
+            limit = (
+                f"at most {self.size[0]} partitions and {self.size[1]} bytes in each"
+            )
+            fail(call, "shape", f"{sizes} of {kind}", limit)
+        buffer = _BY_NAME[self.memory]
+        return make(sizes, kind, buffer, name=name, address=self.start, call=call)
+
+    def __repr__(self) -> str:
+        (row, byte), (rows, count) = self.start, self.size
+        return f"{self.memory}[{row}:{row + rows}, {byte}:{byte + count}]"
+
 
 sbuf = Buffer("sbuf", "sbuf")
 psum = Buffer("psum", "psum")
@@ -52,6 +118,9 @@ private_hbm = Buffer("private_hbm", "hbm")
 shared_hbm = Buffer("shared_hbm", "hbm", shared=True)
 _any_hbm = Buffer("any_hbm", "hbm")
 _BY_NAME = {b.name: b for b in (sbuf, psum, hbm, private_hbm, shared_hbm)}
+_BYTES = {"sbuf": SBUF_PARTITION_BYTES, "psum": 8 * PSUM_BANK_BYTES}  # of a partition
+# What the first compiler of the newer API knew without an import.
+GLOBAL_NAMES = {"sbuf": sbuf, "psum": psum, "hbm": hbm}
 
 
 def of(memory: str) -> Buffer:
@@ -84,7 +153,9 @@ class Allocator:
 
 def _modulo(tiles: Any, block: tuple[int, ...]) -> int:
     """Which of `tiles` physical tiles a block uses, counted row by row."""
-    sizes = tuple(tiles) if isinstance(tiles, (tuple, list)) else (tiles,) if tiles else ()
+    sizes = (
+        tuple(tiles) if isinstance(tiles, (tuple, list)) else (tiles,) if tiles else ()
+    )
     at = 0
     for d, index in enumerate(block):
         size = int(sizes[d]) if d < len(sizes) else 1
@@ -109,7 +180,9 @@ class _Sbuf:
         num_par_tiles: Any = (),
         num_free_tiles: Any = (),
     ) -> Allocator:
-        def place(block: tuple[int, ...], partitions: int, size_bytes: int) -> tuple[int, int]:
+        def place(
+            block: tuple[int, ...], partitions: int, size_bytes: int
+        ) -> tuple[int, int]:
             return (
                 base_partition + _modulo(num_par_tiles, block) * partitions,
                 base_addr + _modulo(num_free_tiles, block) * size_bytes,
@@ -141,7 +214,9 @@ class _Psum:
         num_par_tiles: Any = (),
         num_free_tiles: Any = (),
     ) -> Allocator:
-        def place(block: tuple[int, ...], partitions: int, size_bytes: int) -> tuple[int, int, int]:
+        def place(
+            block: tuple[int, ...], partitions: int, size_bytes: int
+        ) -> tuple[int, int, int]:
             return (
                 base_bank + _modulo(num_bank_tiles, block),
                 base_partition + _modulo(num_par_tiles, block) * partitions,
@@ -181,11 +256,22 @@ def buffer_of(what: Any, call: str) -> Buffer | Allocator:
         return _BY_NAME[what.memory]
     if isinstance(what, str) and what in _BY_NAME:
         return _BY_NAME[what]
-    fail(call, "buffer", repr(what), "nl.sbuf, nl.psum, nl.hbm, nl.private_hbm or nl.shared_hbm")
+    fail(
+        call,
+        "buffer",
+        repr(what),
+        "nl.sbuf, nl.psum, nl.hbm, nl.private_hbm or nl.shared_hbm",
+    )
 
 
 def make(
-    shape: Any, dtype: DType, buffer: Any, *, name: str = "", address: Any = None, call: str
+    shape: Any,
+    dtype: DType,
+    buffer: Any,
+    *,
+    name: str = "",
+    address: Any = None,
+    call: str,
 ) -> Tensor:
     """An uninitialised tensor."""
     where = buffer_of(buffer, call)
@@ -208,7 +294,9 @@ def make(
     session = current()
     if where.memory == "hbm":
         assert isinstance(where, Buffer)
-        view = session.hbm_tensor(sizes, dtype.isa, name=name or "", shared=where.shared)
+        view = session.hbm_tensor(
+            sizes, dtype.isa, name=name or "", shared=where.shared
+        )
         return Tensor(view, dtype)
     if sizes and sizes[partition] > 128:
         fail(call, f"shape[{partition}]", sizes[partition], "at most 128 partitions")
@@ -219,7 +307,12 @@ def make(
         if dtype.itemsize * math.prod(sizes) // sizes[partition] > SBUF_PARTITION_BYTES:
             return _apart(sizes, partition, dtype, name or "")
     view = session.builder.tensor(
-        where.memory, sizes, dtype.isa, name=name or "", partition_dim=partition, address=place
+        where.memory,
+        sizes,
+        dtype.isa,
+        name=name or "",
+        partition_dim=partition,
+        address=place,
     )
     return Tensor(view, dtype, where.memory)
 
@@ -235,7 +328,9 @@ def _apart(sizes: list[int], partition: int, dtype: DType, name: str) -> Tensor:
     return _of_tiles(table, blocks, sizes, dtype, "sbuf")
 
 
-def _placed(sizes: list[int], partition: int, dtype: DType, where: Allocator, name: str) -> Tensor:
+def _placed(
+    sizes: list[int], partition: int, dtype: DType, where: Allocator, name: str
+) -> Tensor:
     builder = current().builder
     blocks, tile = tuple(sizes[:partition]), sizes[partition:]
     size_bytes = dtype.itemsize
@@ -256,7 +351,12 @@ def _placed(sizes: list[int], partition: int, dtype: DType, where: Allocator, na
     if in_a_row or first is None:
         return Tensor(
             builder.tensor(
-                where.memory, sizes, dtype.isa, name=name, partition_dim=partition, address=first
+                where.memory,
+                sizes,
+                dtype.isa,
+                name=name,
+                partition_dim=partition,
+                address=first,
             ),
             dtype,
         )

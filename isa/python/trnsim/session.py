@@ -23,10 +23,17 @@ if TYPE_CHECKING:
 PACKAGE = str(Path(__file__).absolute().parent)
 SHADOW = str(Path(PACKAGE).parent / "shadow")
 _HIDDEN = tuple(
-    {folder + "/" for given in (PACKAGE, SHADOW) for folder in (given, str(Path(given).resolve()))}
+    {
+        folder + "/"
+        for given in (PACKAGE, SHADOW)
+        for folder in (given, str(Path(given).resolve()))
+    }
 )
 _PYTHON = tuple(
-    {sysconfig.get_path(name) + "/" for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    {
+        sysconfig.get_path(name) + "/"
+        for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    }
     | {"/usr/lib/python3/dist-packages/", "<frozen "}
 )
 
@@ -123,7 +130,9 @@ class Session:
         """
         shape = tuple(shape)
         if not shared:
-            name = self.unique_name(f"{name or 'private_hbm'}.{self._private}.core{self.core}")
+            name = self.unique_name(
+                f"{name or 'private_hbm'}.{self._private}.core{self.core}"
+            )
             self._private += 1
             return self.builder.tensor("hbm", shape, dtype, name=name)
         place = self._shared_next
@@ -164,15 +173,20 @@ def tracing() -> bool:
 @contextmanager
 def entered(session: Session) -> Iterator[Session]:
     _sessions.append(session)
-    lent = [module for module in (math,) if not hasattr(builtins, module.__name__)]
-    for module in lent:  # what the compiler knows without an import
-        setattr(builtins, module.__name__, module)
+    known: dict[str, Any] = {"math": math}  # what the compiler knows without an import
+    if session.generation != "old":
+        from trnsim import memory
+
+        known.update(memory.GLOBAL_NAMES)
+    lent = [name for name in known if not hasattr(builtins, name)]
+    for name in lent:
+        setattr(builtins, name, known[name])
     try:
         yield session
     finally:
         _sessions.pop()
-        for module in lent:
-            delattr(builtins, module.__name__)
+        for name in lent:
+            delattr(builtins, name)
 
 
 def note_generation(generation: str) -> None:
@@ -194,7 +208,7 @@ def unsupported(name: str, why: str) -> None:
 
 def is_ours(filename: str) -> bool:
     """Whether a frame's file belongs to this package or to those that it shows to kernels."""
-    return filename.startswith(_HIDDEN)
+    return filename.startswith(_HIDDEN) or filename.endswith("/bin/trn-trace")
 
 
 def is_python(filename: str) -> bool:
@@ -213,8 +227,14 @@ def user_frame() -> FrameType | None:
     return None
 
 
+# Lines of results that are being emitted after their call: what is wrong with one is wrong there.
+late_lines: list[tuple[str, int]] = []
+
+
 def where() -> str:
     """`file:line` of the kernel's innermost frame; empty when there is none."""
+    if late_lines and late_lines[-1][0]:
+        return "{}:{}".format(*late_lines[-1])
     frame = user_frame()
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -253,15 +273,26 @@ class ProgramGrid:
     """
 
     def __init__(self, dims: Any, *, generation: str | None = None) -> None:
-        given = dims if isinstance(dims, (tuple, list)) else () if dims is None else (dims,)
+        given = (
+            dims if isinstance(dims, (tuple, list)) else () if dims is None else (dims,)
+        )
         self.shape = tuple(_size(dim) for dim in given)
         spread = [dim for dim in given if _cores(dim) > 1]
         if len(spread) > 1:
-            raise trace_error("launch grid: only one dimension can be spread over cores")
-        lnc = not spread and generation != "old" and len(given) == 1 and self.shape[0] == 2
+            raise trace_error(
+                "launch grid: only one dimension can be spread over cores"
+            )
+        lnc = (
+            not spread
+            and generation != "old"
+            and len(given) == 1
+            and self.shape[0] == 2
+        )
         self.cores = 2 if lnc else _cores(spread[0]) if spread else 1
         if self.cores > 2:
-            raise trace_error(f"launch grid: nc({self.cores}): a logical core has 1 or 2 cores")
+            raise trace_error(
+                f"launch grid: nc({self.cores}): a logical core has 1 or 2 cores"
+            )
         if generation == "new" and (len(given) > 1 or self.shape and self.shape[0] > 2):
             raise trace_error(
                 f"launch grid: {self.shape}: one number, 1 or 2, is the number of cores"
