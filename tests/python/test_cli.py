@@ -99,21 +99,12 @@ class Traces(unittest.TestCase):
     def test_search_folders(self) -> None:
         error = self.bad("needs_search.py:kernel", "--arg", A)
         self.assertIn("needs_search.py:8: far_helper.copy_into: used by a call", error)
-        self.good(
-            "needs_search.py:kernel", "--arg", A, "--search", str(UNTIDY / "elsewhere")
-        )
+        self.good("needs_search.py:kernel", "--arg", A, "--search", str(UNTIDY / "elsewhere"))
 
     def test_arguments_of_every_kind(self) -> None:
         counts = self.folder / "counts.npy"
         np.save(counts, np.array([3, 5], np.int32))
-        texts = [
-            A,
-            f"counts=@{counts}",
-            "op=nl.add",
-            "dtype=fp16",
-            "sizes=(1,WIDTH)",
-            "flag=True",
-        ]
+        texts = [A, f"counts=@{counts}", "op=nl.add", "dtype=fp16", "sizes=(1,WIDTH)", "flag=True"]
         given = [part for arg in texts for part in ("--arg", arg)]
         self.good("steered.py:loops", *given, "--arg", 'name="y"')
         error = self.bad("steered.py:loops", "--arg", A, "--arg", "counts=int32[2]")
@@ -133,14 +124,10 @@ class Traces(unittest.TestCase):
             self.assertRegex(self.bad("under_if.py:into", *given), message)
 
     def test_wrong_kernels_name_near_ones(self) -> None:
-        self.assertIn(
-            "no kernel plane; did you mean plain?", self.bad("under_if.py:plane")
-        )
+        self.assertIn("no kernel plane; did you mean plain?", self.bad("under_if.py:plane"))
         self.assertIn("no_file.py: No such file", self.bad("no_file.py:kernel"))
         error = self.bad("misspelt_relative.py:kernel", "--arg", A)
-        self.assertRegex(
-            error, r"misspelt_relative\.py:3: ModuleNotFoundError: .*utlis"
-        )
+        self.assertRegex(error, r"misspelt_relative\.py:3: ModuleNotFoundError: .*utlis")
 
     def test_what_a_factory_lacks_is_named(self) -> None:
         error = self.bad("factories.py:scaled", "--arg", A)
@@ -169,49 +156,30 @@ class Traces(unittest.TestCase):
         self.assertRegex(error, r"broken\.py:9: in divides: return helper\(a, 0\)")
         self.assertNotIn("isa/python", error)
         error = self.bad("broken.py:asserts", "--arg", A)
-        self.assertRegex(
-            error, r"broken\.py:18: AssertionError: expected one row, got 128"
-        )
+        self.assertRegex(error, r"broken\.py:18: AssertionError: expected one row, got 128")
         error = self.bad("broken.py:misspells", "--arg", A)
         self.assertRegex(error, r"broken\.py:24: .*shared_hmb.*shared_hbm")
 
     def test_what_is_not_installed_is_named_when_it_is_used(self) -> None:
         error = self.bad("3d.add.v2.py:branches_on_torch", "--arg", A)
-        self.assertIn(
-            "3d.add.v2.py:44: torch.cuda.is_available(...): used as a truth", error
-        )
+        self.assertIn("3d.add.v2.py:44: torch.cuda.is_available(...): used as a truth", error)
 
     def test_grids(self) -> None:
         self.good("lnc.py:halves", "--arg", A, "--grid", "2")
         self.good("lnc.py:launch", "--arg", A)
         self.good("old_grid.py:rows", "--arg", "a=bf16[512,128]", "--grid", "4,2")
         text = self.good(
-            "old_grid.py:rows",
-            "--arg",
-            "a=bf16[256,128]",
-            "--grid",
-            "nc(2),2",
-            "--explain",
+            "old_grid.py:rows", "--arg", "a=bf16[256,128]", "--grid", "nc(2),2", "--explain"
         )
         self.assertIn("grid 2, 2, 2 cores", text)
         self.assertIn("neuronxcc.nki", text)
 
     def test_explain_needs_no_output(self) -> None:
         done = trn_trace(
-            UNTIDY / "3d.add.v2.py:add",
-            "--arg",
-            A,
-            "--arg",
-            "b=bf16[128,64]",
-            "--explain",
+            UNTIDY / "3d.add.v2.py:add", "--arg", A, "--arg", "b=bf16[128,64]", "--explain"
         )
         self.assertEqual(done.returncode, 0, done.stderr)
-        for text in (
-            "API           nki",
-            "stood in for  torch",
-            "calls:",
-            "loops kept rolled: 0",
-        ):
+        for text in ("API           nki", "stood in for  torch", "calls:", "loops kept rolled: 0"):
             self.assertIn(text, done.stdout)
         self.assertRegex(done.stdout, r"\b3 nisa\.dma_copy")
 

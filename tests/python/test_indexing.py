@@ -57,9 +57,7 @@ class Expressions(unittest.TestCase):
         self.assertIs(grid.y, y)
         dense = np.mgrid[0:4, 2:6, 0:3]
         self.assertTrue(
-            np.array_equal(
-                (p + x * 10 + y).array(), dense[0] + dense[1] * 10 + dense[2]
-            )
+            np.array_equal((p + x * 10 + y).array(), dense[0] + dense[1] * 10 + dense[2])
         )
 
     def test_par_dim_is_an_int(self) -> None:
@@ -82,9 +80,7 @@ class Masks(unittest.TestCase):
         self.assertFalse(outside.any())
         for axis, (low, high) in enumerate(found):
             rows = np.moveaxis(truth, axis, 0)
-            self.assertTrue(
-                rows[low].any() and rows[high - 1].any(), "the box is not tight"
-            )
+            self.assertTrue(rows[low].any() and rows[high - 1].any(), "the box is not tight")
         if exact:
             self.assertTrue(truth[where].all())
         return found
@@ -145,9 +141,7 @@ class Parts(unittest.TestCase):
             self.assertEqual(t[3, nl.ds(64, 64)][2:4].offset, (3 * 128 + 66) * 512)
             tile = nl.ndarray((128, 4, 512), nl.float32, buffer=nl.sbuf)
             self.assertEqual(tile[:, 2].shape, (128, 512))
-            self.assertEqual(
-                tile[5].shape, (1, 4, 512)
-            )  # the partition dimension stays
+            self.assertEqual(tile[5].shape, (1, 4, 512))  # the partition dimension stays
             self.assertEqual(tile[64:96, 1, 0:10].shape, (32, 10))
             rows, columns = nl.affine_range(16, 32), nl.affine_range(512)
             self.assertEqual(t[3, rows, columns].shape, (16, 512))
@@ -181,13 +175,9 @@ class Parts(unittest.TestCase):
             b = nl.load(nl.ndarray((64, 32), buffer=nl.shared_hbm))
             self.assertEqual(nl.matmul(a, b.T).shape, (8, 64))
             self.assertEqual([m.name for m in builder.made].count("transpose"), 2)
-            with self.assertRaisesRegex(
-                ValueError, r"Tensor\.T: self: .*128.*\[8, 512\]"
-            ):
+            with self.assertRaisesRegex(ValueError, r"Tensor\.T: self: .*128.*\[8, 512\]"):
                 nl.ndarray((8, 512), buffer=nl.sbuf).T
-            self.assertEqual(
-                nl.ndarray((8, 512), buffer=nl.shared_hbm).T.strides, (1, 512)
-            )
+            self.assertEqual(nl.ndarray((8, 512), buffer=nl.shared_hbm).T.strides, (1, 512))
         with tracing() as builder:
             tile = nl.ndarray((32, 32), buffer=nl.sbuf)
             nisa.memset(tile, 0.0)
@@ -203,9 +193,7 @@ class Parts(unittest.TestCase):
                 lambda t: nl_math.matmul(tile, t, True),
                 lambda t: nisa.tensor_copy(tile[:, 0:4], t[:, 0:4]),
             ):
-                with self.assertRaisesRegex(
-                    ValueError, r"permute: dims: .*nl\.transpose"
-                ):
+                with self.assertRaisesRegex(ValueError, r"permute: dims: .*nl\.transpose"):
                     use(tile.permute((1, 0)))
                     tensor.flush()
 
@@ -266,9 +254,7 @@ class Parts(unittest.TestCase):
             self.assertEqual(t.expand_dim(1).squeeze_dim(1).shape, t.shape)
             self.assertEqual(t.view(nl.float32).shape, (128, 24, 32))
             made = t.rearrange(("p", ("a", "b"), "c"), ("p", "b", "a", "c"), {"a": 4})
-            self.assertEqual(
-                (made.shape, made.strides[1:]), ((128, 6, 4, 64), (64, 384, 1))
-            )
+            self.assertEqual((made.shape, made.strides[1:]), ((128, 6, 4, 64), (64, 384, 1)))
             self.assertTrue(t.is_contiguous())
             self.assertFalse(t.permute((0, 2, 1)).is_contiguous())
             self.assertEqual(len(t), 128)
@@ -285,9 +271,7 @@ class Parts(unittest.TestCase):
             h = nl.ndarray((4096, 256), nl.float32, buffer=nl.shared_hbm)
             part = h.ap([[256, 64], [1, 128]], offset=512)
             self.assertEqual((part.shape, part.offset), ((64, 128), 512))
-            self.assertEqual(
-                h.ap([[512, 64], [1, 256]], dtype=nl.bfloat16).dtype, nl.bfloat16
-            )
+            self.assertEqual(h.ap([[512, 64], [1, 256]], dtype=nl.bfloat16).dtype, nl.bfloat16)
             index = nl.ndarray((64, 1), nl.int32, buffer=nl.sbuf)
             rows = h.ap([[256, 64], [1, 256]], vector_offset=index, indirect_dim=0)
             self.assertTrue(rows.is_indirect())

@@ -69,9 +69,7 @@ class Names(unittest.TestCase):
             if row["kind"] == "method":
                 continue
             name = row["name"]
-            old, new = int(row["samples_old"]), int(row["library"]) + int(
-                row["library_test"]
-            )
+            old, new = int(row["samples_old"]), int(row["library"]) + int(row["library_test"])
             packages = (["neuronxcc.nki"] if old else []) + (["nki"] if new else [])
             if not packages:
                 packages = ["neuronxcc.nki"] if "nccl" not in name else ["nki"]
@@ -79,19 +77,14 @@ class Names(unittest.TestCase):
                 with self.subTest(name=name, package=package):
                     found = find(package, name)
                     if name in LATER:
-                        with tracing(), self.assertRaisesRegex(
-                            ValueError, "needs trn3"
-                        ):
+                        with tracing(), self.assertRaisesRegex(ValueError, "needs trn3"):
                             found()
                     elif name in LATER_TYPES:
-                        with tracing(), self.assertRaisesRegex(
-                            ValueError, "needs trn3"
-                        ):
+                        with tracing(), self.assertRaisesRegex(ValueError, "needs trn3"):
                             nl.ndarray((128, 8), found)
                     else:
                         self.assertFalse(
-                            (getattr(found, "__doc__", "") or "").startswith("Refused"),
-                            name,
+                            (getattr(found, "__doc__", "") or "").startswith("Refused"), name
                         )
                     checked += 1
         self.assertGreater(checked, 190)
@@ -222,13 +215,9 @@ tile = nl.ndarray((8, 8), dtype="float32", buffer=psum)
             ):
                 with self.assertRaisesRegex(ValueError, message):
                     eval(wrong)
-        memories = [
-            scope[name].memory for name in ("whole", "part", "bank", "out", "tile")
-        ]
+        memories = [scope[name].memory for name in ("whole", "part", "bank", "out", "tile")]
         self.assertEqual(memories, ["sbuf", "sbuf", "psum", "hbm", "psum"])
-        self.assertEqual(
-            (scope["part"].shape, scope["part"].partition), ((32, 256), 32)
-        )
+        self.assertEqual((scope["part"].shape, scope["part"].partition), ((32, 256), 32))
         self.assertEqual(scope["size"], ((0, 0), (32, 128)))
         self.assertFalse(hasattr(builtins, "sbuf"))
         with tracing("old"), self.assertRaises(NameError):
@@ -256,9 +245,7 @@ tile = nl.ndarray((8, 8), dtype="float32", buffer=psum)
         biases = nl.ndarray((8, 64), nl.float32, buffer=nl.shared_hbm)
         self.assertEqual(nl.add(x, nl.load(biases[3, :])).shape, (64, 128))
         self.assertEqual(self.names(), ["dma_copy", "TENSOR_SCALAR"])
-        self.assertEqual(
-            (nl.sum(x, axis=1, keepdims=True)[:, None] * x).shape, (64, 128)
-        )
+        self.assertEqual((nl.sum(x, axis=1, keepdims=True)[:, None] * x).shape, (64, 128))
         self.assertEqual(self.names(), ["TENSOR_REDUCE", "TENSOR_SCALAR"])
 
     def test_an_element_is_loaded_as_a_tile_of_one(self) -> None:
@@ -295,9 +282,7 @@ tile = nl.ndarray((8, 8), dtype="float32", buffer=psum)
             self.assertEqual(len(self.names()), count)
         for name in ("sin", "cos"):
             getattr(nl, name)(self.x)
-            self.assertEqual(
-                self.names(), ["TENSOR_SCALAR", "TENSOR_SCALAR", "activation"]
-            )
+            self.assertEqual(self.names(), ["TENSOR_SCALAR", "TENSOR_SCALAR", "activation"])
         nl.tan(self.x)
         self.assertEqual(self.names().count("activation"), 2)
 
@@ -306,9 +291,7 @@ tile = nl.ndarray((8, 8), dtype="float32", buffer=psum)
             nl.rsqrt(nl.ndarray((128, 512), nl.float32, buffer=nl.sbuf))
             with self.assertRaisesRegex(ValueError, "nl.rsqrt: x: .*GpSimd.*got psum"):
                 nl.rsqrt(nl.ndarray((128, 512), nl.float32, buffer=nl.psum))
-        self.assertEqual(
-            (made.names, made.made[0].engine), (["TENSOR_SCALAR"], "gpsimd")
-        )
+        self.assertEqual((made.names, made.made[0].engine), (["TENSOR_SCALAR"], "gpsimd"))
 
     def test_functions_are_operations_of_instructions(self) -> None:
         from trnsim import ops
@@ -406,17 +389,13 @@ tile = nl.ndarray((8, 8), dtype="float32", buffer=psum)
         constant = nl.shared_constant(np.zeros((128, 128), np.float32))
         self.assertEqual((constant.memory, constant.shape), ("hbm", (128, 128)))
         eye = nl.shared_identity_matrix(128, nl.bfloat16)
-        self.assertEqual(
-            (eye.memory, eye.shape, eye.dtype), ("sbuf", (128, 128), nl.bfloat16)
-        )
+        self.assertEqual((eye.memory, eye.shape, eye.dtype), ("sbuf", (128, 128), nl.bfloat16))
         self.assertEqual(self.names(), ["dma_copy"])
         nl.zeros((256, 512), nl.float32, buffer=nl.shared_hbm)
         self.assertIn("dma_copy", self.names())
         nl.rand((128, 4))
         nl.random_seed(3)
-        self.assertEqual(
-            self.names(), ["RNG", "TENSOR_SCALAR", "MEMSET", "SET_RNG_SEED"]
-        )
+        self.assertEqual(self.names(), ["RNG", "TENSOR_SCALAR", "MEMSET", "SET_RNG_SEED"])
 
     def test_loads_and_stores(self) -> None:
         self.assertEqual(nl.load(self.hbm, dtype=nl.bfloat16).dtype, nl.bfloat16)
@@ -432,9 +411,7 @@ tile = nl.ndarray((8, 8), dtype="float32", buffer=psum)
         f = nl.ndarray((256, 128), nl.float32, buffer=nl.shared_hbm)
         self.assertEqual(nl.load_transpose2d(f).shape, (128, 256))
         self.assertEqual(self.names(), ["dma_copy", "transpose", "copy"] * 2)
-        with self.assertRaisesRegex(
-            ValueError, "nl.load: src: expected a tensor in hbm, got sbuf"
-        ):
+        with self.assertRaisesRegex(ValueError, "nl.load: src: expected a tensor in hbm, got sbuf"):
             nl.load(self.x)
         with self.assertRaisesRegex(ValueError, "nl.add: x: .*load it first.*got hbm"):
             nl.add(self.hbm, 1.0)
@@ -450,9 +427,7 @@ tile = nl.ndarray((8, 8), dtype="float32", buffer=psum)
         self.assertEqual(self.names(), one * 2)
         a = nl.ndarray((128, 128), nl.bfloat16, buffer=nl.sbuf)
         for k in nl.affine_range(3):
-            total = nl.loop_reduce(
-                nisa_old.nc_matmul(a, a), op=np.add, loop_indices=[k]
-            )
+            total = nl.loop_reduce(nisa_old.nc_matmul(a, a), op=np.add, loop_indices=[k])
         self.assertEqual(total.memory, "psum")
         self.assertEqual(self.names(), ["matmul"] * 3)
 
@@ -516,9 +491,7 @@ tile = nl.ndarray((8, 8), dtype="float32", buffer=psum)
         from trnsim import compiler as ncc
 
         one = nl.ndarray(
-            (4, nl.par_dim(128), 512),
-            nl.float32,
-            buffer=ncc.sbuf.mod_alloc(base_addr=4096),
+            (4, nl.par_dim(128), 512), nl.float32, buffer=ncc.sbuf.mod_alloc(base_addr=4096)
         )
         self.assertEqual(one[0].view_.storage, one[3].view_.storage)
         two = nl.ndarray(
@@ -534,9 +507,7 @@ tile = nl.ndarray((8, 8), dtype="float32", buffer=psum)
             nl.float32,
             buffer=ncc.sbuf.mod_alloc(base_addr=65536, num_free_tiles=(4,)),
         )
-        self.assertEqual(
-            row[3].offset, 3 * 512
-        )  # one tensor, since the blocks are in a row
+        self.assertEqual(row[3].offset, 3 * 512)  # one tensor, since the blocks are in a row
         bank = nl.ndarray(
             (2, nl.par_dim(128), 512),
             nl.float32,
@@ -553,9 +524,7 @@ tile = nl.ndarray((8, 8), dtype="float32", buffer=psum)
             self.assertEqual((nl.program_id(0), nl.program_id(axis=1)), (3, 1))
             self.assertEqual((nl.num_programs(0), nl.num_programs(axes=[0, 1])), (4, 8))
             self.assertEqual(nl.program_ndim(), 2)
-        self.assertEqual(
-            (nl.program_id(0), nl.num_programs(), nl.program_ndim()), (0, 1, 0)
-        )
+        self.assertEqual((nl.program_id(0), nl.num_programs(), nl.program_ndim()), (0, 1, 0))
 
     def test_plain_classes(self) -> None:
         class Config(nl.NKIObject):
@@ -571,9 +540,7 @@ tile = nl.ndarray((8, 8), dtype="float32", buffer=psum)
             extra: int = 3
 
         config = Wider(rows=4)
-        self.assertEqual(
-            (config.rows, config.scale, config.extra, config.area()), (4, 0.5, 3, 2.0)
-        )
+        self.assertEqual((config.rows, config.scale, config.extra, config.area()), (4, 0.5, 3, 2.0))
         self.assertEqual(Config(1, dtype=nl.float32).dtype, nl.float32)
         self.assertEqual(config, Wider(4, 0.5))
         config.scale = 2.0
@@ -646,9 +613,7 @@ class Collectives(unittest.TestCase):
             ncoll.all_to_all([b], [b], group, 0)
             ncoll.collective_permute([a], [a], [[0, 1], [1, 2], [2, 3], [3, 0]])
             ncoll.collective_permute_implicit([[a]], [[a]], group)
-            rank = ncoll.collective_permute_implicit_current_processing_rank_id(
-                0, 0, group
-            )
+            rank = ncoll.collective_permute_implicit_current_processing_rank_id(0, 0, group)
             self.assertIsInstance(rank, tensor.Register)
             self.assertIsInstance(ncoll.rank_id(), tensor.Register)
             self.assertEqual(
@@ -664,17 +629,11 @@ class Collectives(unittest.TestCase):
                     "RANK_ID",
                 ],
             )
-            with self.assertRaisesRegex(
-                ValueError, "op: expected add, maximum or minimum"
-            ):
+            with self.assertRaisesRegex(ValueError, "op: expected add, maximum or minimum"):
                 ncoll.all_reduce([a], [a], group, nl.multiply)
-            with self.assertRaisesRegex(
-                ValueError, "collective_dim: expected 0 in hbm, got 1"
-            ):
+            with self.assertRaisesRegex(ValueError, "collective_dim: expected 0 in hbm, got 1"):
                 ncoll.all_gather([a], [b], group, 1)
-        made_groups = ncoll.ReplicaGroup.from_partition_op(
-            8, ncoll.rg_partition_op.mod, 4
-        )
+        made_groups = ncoll.ReplicaGroup.from_partition_op(8, ncoll.rg_partition_op.mod, 4)
         self.assertEqual(made_groups.groups, [[0, 4], [1, 5], [2, 6], [3, 7]])
 
     def test_two_cores(self) -> None:
@@ -687,9 +646,7 @@ class Collectives(unittest.TestCase):
             nisa.sendrecv(src=a, dst=b, send_to_rank=0, recv_from_rank=0, pipe_id=0)
             nisa.core_barrier(h, (0, 1))
             nl.all_reduce(a, np.add, program_axes=[0])
-        self.assertEqual(
-            made.names, ["sendrecv", "core_barrier", "sendrecv", "TENSOR_TENSOR"]
-        )
+        self.assertEqual(made.names, ["sendrecv", "core_barrier", "sendrecv", "TENSOR_TENSOR"])
 
 
 if __name__ == "__main__":

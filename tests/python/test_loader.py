@@ -53,9 +53,7 @@ class OwnFolder(Isolated):
 
 class Files(OwnFolder):
     def test_names_with_dots_dashes_and_leading_digits(self) -> None:
-        for number, name in enumerate(
-            ("3d.conv.v2.py", "my-kernel.py", "1.py", "a b.py")
-        ):
+        for number, name in enumerate(("3d.conv.v2.py", "my-kernel.py", "1.py", "a b.py")):
             loaded = self.load(name, f"def kernel():\n    return {number}\n")
             self.assertEqual(loader.find_kernel(loaded, "kernel")(), number)
 
@@ -70,9 +68,7 @@ class Files(OwnFolder):
         self.assertEqual(loaded.scope["ran"], 0)
 
     def test_a_failing_statement_does_not_take_the_kernel_with_it(self) -> None:
-        loaded = self.load(
-            "b.py", "1 / 0\n\ndef kernel():\n    return 1\n\nraise SystemExit(2)\n"
-        )
+        loaded = self.load("b.py", "1 / 0\n\ndef kernel():\n    return 1\n\nraise SystemExit(2)\n")
         self.assertEqual(loader.find_kernel(loaded, "kernel")(), 1)
         self.assertEqual([failure.line for failure in loaded.failures], [1, 6])
         self.assertIn("b.py:1: ZeroDivisionError", str(loaded.failures[0]))
@@ -96,24 +92,19 @@ class Files(OwnFolder):
     def test_a_missing_file_and_a_missing_kernel_are_named(self) -> None:
         with self.assertRaisesRegex(loader.LoadError, "none.py: No such file"):
             loader.load(self.folder / "none.py")
-        loaded = self.load(
-            "g.py", "def outer():\n    def inner():\n        pass\n1 / 0\n"
-        )
+        loaded = self.load("g.py", "def outer():\n    def inner():\n        pass\n1 / 0\n")
         with self.assertRaisesRegex(
             loader.LoadError, r"g\.py:2: inner is inside of function outer"
         ):
             loader.find_kernel(loaded, "inner")
-        with self.assertRaisesRegex(
-            loader.LoadError, r"no kernel other\n.*failed:\n.*g\.py:4"
-        ):
+        with self.assertRaisesRegex(loader.LoadError, r"no kernel other\n.*failed:\n.*g\.py:4"):
             loader.find_kernel(loaded, "other")
 
     def test_relative_imports_without_packages(self) -> None:
         self.write("top/common.py", "value = 3\n")
         self.write("top/a/b/neighbour.py", "from ...common import value\n")
         loaded = self.load(
-            "top/a/b/k.py",
-            "from .neighbour import value\n\ndef kernel():\n    return value\n",
+            "top/a/b/k.py", "from .neighbour import value\n\ndef kernel():\n    return value\n"
         )
         self.assertEqual(loader.find_kernel(loaded, "kernel")(), 3)
 
@@ -127,9 +118,7 @@ class Files(OwnFolder):
         for folder, marker in (("src", "src/__init__.py"), ("other", "other/none.txt")):
             self.write(marker, "")
             self.write(f"{folder}/lib_{folder}/core/__init__.py", "")
-            self.write(
-                f"{folder}/lib_{folder}/core/types.py", "class View:\n    pass\n"
-            )
+            self.write(f"{folder}/lib_{folder}/core/types.py", "class View:\n    pass\n")
             loaded = self.load(
                 f"{folder}/lib_{folder}/core/k.py",
                 f"from lib_{folder}.core.types import View\nfrom .types import View as Same\n",
@@ -143,9 +132,7 @@ class Files(OwnFolder):
                 "kernels/nki/norm.py",
                 "from importlib.util import find_spec\nspec = find_spec('nki')\n",
             )
-            self.assertTrue(
-                session.is_ours(loader.load(path).scope["spec"].origin), marker
-            )
+            self.assertTrue(session.is_ours(loader.load(path).scope["spec"].origin), marker)
 
     def test_a_package_whose_init_fails_in_part_still_serves_its_files(self) -> None:
         self.write("pkg/__init__.py", "from . import not_there\nfrom .good import *\n")
@@ -160,22 +147,16 @@ class Files(OwnFolder):
         self.write("pkg/__init__.py", "")
         self.write("pkg/helpers.py", "")
         for text in ("from .helprs import x\n", "from pkg.helprs import x\n"):
-            with self.assertRaisesRegex(
-                loader.LoadError, r"k\.py:1: ModuleNotFoundError.*helprs"
-            ):
+            with self.assertRaisesRegex(loader.LoadError, r"k\.py:1: ModuleNotFoundError.*helprs"):
                 self.load("pkg/k.py", text)
         self.write("utils.py", "")
-        with self.assertRaisesRegex(
-            loader.LoadError, r"s\.py:1: ModuleNotFoundError.*'utlis'"
-        ):
+        with self.assertRaisesRegex(loader.LoadError, r"s\.py:1: ModuleNotFoundError.*'utlis'"):
             self.load("s.py", "import utlis\n")
 
     def test_search_folders_and_folders_above_are_looked_in(self) -> None:
         self.write("lib/far.py", "value = 5\n")
         text = "from far import value\n"
-        self.assertEqual(
-            self.load("x.py", text, search=[self.folder / "lib"]).scope["value"], 5
-        )
+        self.assertEqual(self.load("x.py", text, search=[self.folder / "lib"]).scope["value"], 5)
         self.write("repo/common/things.py", "value = 6\n")
         loaded = self.load("repo/kernels/k.py", "from common.things import value\n")
         self.assertEqual(loaded.scope["value"], 6)
@@ -223,13 +204,9 @@ version = absent_pkg.__version__.split(".")
 
     def test_a_folder_of_the_same_name_does_not_hide_it(self) -> None:
         self.write("absent_pkg/other.py", "")
-        text = (
-            "from absent_pkg.core import thing\nimport absent_pkg.nn.layers as layers\n"
-        )
+        text = "from absent_pkg.core import thing\nimport absent_pkg.nn.layers as layers\n"
         loaded = self.load("a.py", text)
-        self.assertEqual(
-            stand_in.name_of(loaded.scope["thing"]), "absent_pkg.core.thing"
-        )
+        self.assertEqual(stand_in.name_of(loaded.scope["thing"]), "absent_pkg.core.thing")
         self.assertIn("absent_pkg.nn.layers", loaded.stand_ins)
         for name, text in (
             ("b.py", "import absent_pkg.othr\n"),
@@ -250,9 +227,7 @@ version = absent_pkg.__version__.split(".")
 
     def test_what_a_build_generates_is_stood_in_for(self) -> None:
         self.write("pkg/__init__.py", "")
-        loaded = self.load(
-            "pkg/a.py", "from pkg import wire_pb2\nkind = wire_pb2.Message\n"
-        )
+        loaded = self.load("pkg/a.py", "from pkg import wire_pb2\nkind = wire_pb2.Message\n")
         self.assertEqual(stand_in.name_of(loaded.scope["kind"]), "pkg.wire_pb2.Message")
         with self.assertRaisesRegex(loader.LoadError, "cannot import name 'wire'"):
             self.load("pkg/b.py", "from pkg import wire\n")
@@ -263,11 +238,7 @@ version = absent_pkg.__version__.split(".")
         scope: dict[str, Any] = {}
         installed = os.path.join(os.path.dirname(os.__file__), "pretend_module.py")
         exec(
-            compile(
-                "try:\n import absent_b\nexcept ImportError:\n ok = 1",
-                installed,
-                "exec",
-            ),
+            compile("try:\n import absent_b\nexcept ImportError:\n ok = 1", installed, "exec"),
             scope,
         )
         self.assertEqual(scope["ok"], 1)
@@ -283,9 +254,7 @@ c = torch.randn(size=(2, 3)).t().reshape(-1).bfloat16()
 d = torch.empty_like(a).transpose(0, 1)
 """,
         )
-        shapes = [
-            (loaded.scope[name].shape, loaded.scope[name].dtype.name) for name in "abcd"
-        ]
+        shapes = [(loaded.scope[name].shape, loaded.scope[name].dtype.name) for name in "abcd"]
         self.assertEqual(
             shapes,
             [
@@ -311,8 +280,7 @@ d = torch.empty_like(a).transpose(0, 1)
         with session.entered(session.Session(None)):  # type: ignore[arg-type]
             for how, use in uses.items():
                 with self.assertRaisesRegex(
-                    ValueError,
-                    rf"absent_pkg\.scale\(\.\.\.\): used {how}, but absent_pkg is not",
+                    ValueError, rf"absent_pkg\.scale\(\.\.\.\): used {how}, but absent_pkg is not"
                 ):
                     use()
             self.assertFalse(isinstance(3, x))
@@ -341,14 +309,7 @@ class Untidy(Isolated):
         )
         self.assertEqual(
             self.names("factories.py"),
-            [
-                "scaled",
-                "Holder.kernel",
-                "KERNELS.tripled",
-                "doubled",
-                "plain",
-                "Holder.own",
-            ],
+            ["scaled", "Holder.kernel", "KERNELS.tripled", "doubled", "plain", "Holder.own"],
         )
 
     def test_what_runs_on_import_is_no_trace_and_no_obstacle(self) -> None:

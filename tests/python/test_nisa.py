@@ -73,9 +73,7 @@ class New(unittest.TestCase):
         self.assertIsNone(self.last("TENSOR_COPY_PREDICATED").args[1])
         nisa.tensor_copy_predicated(self.d, 1.0, flags)
         self.assertIsNone(self.last("TENSOR_COPY_PREDICATED").args[0])
-        nisa.select_reduce(
-            self.d, flags, self.a, -1.0, self.one, nisa.reduce_cmd.reset_reduce
-        )
+        nisa.select_reduce(self.d, flags, self.a, -1.0, self.one, nisa.reduce_cmd.reset_reduce)
         self.last("SELECT_REDUCE")
         nisa.iota(self.sbuf(128, 512, dtype=nl.int32), [[1, 512]], 5, 512)
         self.assertEqual(self.last("IOTA", "gpsimd").args[1], (5, 512, [(1, 512)]))
@@ -109,9 +107,7 @@ class New(unittest.TestCase):
         self.assertEqual(made.args[1], "EXP")
         self.assertEqual(made.named["scale"], 0.5)
         nisa.activation(self.d, np.tanh, self.a, reduce_op=nl.add, reduce_res=self.one)
-        self.assertEqual(
-            self.last("activation").named["reduce_command"], "RESET_REDUCE"
-        )
+        self.assertEqual(self.last("activation").named["reduce_command"], "RESET_REDUCE")
         nisa.activation_reduce(self.d, nl.square, self.a, nl.add, self.one)
         self.assertEqual(self.last("activation").args[1], "SQUARE")
 
@@ -136,18 +132,9 @@ class New(unittest.TestCase):
         nisa.nc_match_replace8(self.d, self.a, eight, -1e30)
         nisa.nc_n_gather(self.d, self.a, self.sbuf(128, 512, dtype=nl.uint32))
         nisa.local_gather(
-            self.sbuf(128, 64),
-            self.a,
-            self.sbuf(128, 4, dtype=nl.uint16),
-            num_valid_indices=64,
+            self.sbuf(128, 64), self.a, self.sbuf(128, 4, dtype=nl.uint16), num_valid_indices=64
         )
-        names = [
-            "MAX8",
-            "NC_FIND_INDEX8",
-            "NC_MATCH_REPLACE8",
-            "NC_N_GATHER",
-            "LOCAL_GATHER",
-        ]
+        names = ["MAX8", "NC_FIND_INDEX8", "NC_MATCH_REPLACE8", "NC_N_GATHER", "LOCAL_GATHER"]
         self.assertEqual(self.made.names[-5:], names)
         nisa.nonzero_with_count(
             self.sbuf(128, 513, dtype=nl.int32), self.sbuf(128, 512), index_offset=1
@@ -202,12 +189,7 @@ class New(unittest.TestCase):
             nl.add,
         )
         self.refused(
-            "integers for a bitwise",
-            nisa.tensor_tensor,
-            self.d,
-            self.a,
-            self.b,
-            nl.bitwise_or,
+            "integers for a bitwise", nisa.tensor_tensor, self.d, self.a, self.b, nl.bitwise_or
         )
         self.refused(
             r"nisa.tensor_copy: src: 16 partitions may start at 0, 32, 64 or 96, got 16",
@@ -243,10 +225,7 @@ class New(unittest.TestCase):
             self.sbuf(128, 512, dtype=nl.bfloat16),
         )
         self.refused(
-            "nisa.dma_copy: src: .*DMA does not reach PSUM",
-            nisa.dma_copy,
-            self.hbm,
-            self.psum,
+            "nisa.dma_copy: src: .*DMA does not reach PSUM", nisa.dma_copy, self.hbm, self.psum
         )
         self.refused(
             "hwdge moves raw bytes",
@@ -265,12 +244,7 @@ class New(unittest.TestCase):
             reduce_res=self.one,
         )
         self.refused(
-            "free axes within 1..1, got 0",
-            nisa.tensor_reduce,
-            self.one,
-            nl.add,
-            self.a,
-            0,
+            "free axes within 1..1, got 0", nisa.tensor_reduce, self.one, nl.add, self.a, 0
         )
         self.refused(
             "at most \\[32, 32\\] on the vector engine",
@@ -289,32 +263,16 @@ class New(unittest.TestCase):
         )
         self.refused("32 numbers", nisa.nc_stream_shuffle, self.d, self.a, [0, 1])
         self.refused(
-            "op: expected one of .*got foo",
-            nisa.tensor_tensor,
-            self.d,
-            self.a,
-            self.b,
-            "foo",
+            "op: expected one of .*got foo", nisa.tensor_tensor, self.d, self.a, self.b, "foo"
         )
         self.refused(
-            "128 partitions, got 129|at most 128 partitions",
-            nl.ndarray,
-            (129, 4),
-            nl.float32,
+            "128 partitions, got 129|at most 128 partitions", nl.ndarray, (129, 4), nl.float32
         )
 
     def test_what_only_v4_has_names_trn3(self) -> None:
-        for name in (
-            "nc_matmul_mx",
-            "quantize_mx",
-            "activate2",
-            "rand2",
-            "exponential",
-        ):
+        for name in ("nc_matmul_mx", "quantize_mx", "activate2", "rand2", "exponential"):
             self.refused(f"nisa.{name}: needs trn3", getattr(nisa, name), self.d)
-        self.refused(
-            "float8_e4m3fn_x4 needs trn3", nl.ndarray, (128, 4), nl.float8_e4m3fn_x4
-        )
+        self.refused("float8_e4m3fn_x4 needs trn3", nl.ndarray, (128, 4), nl.float8_e4m3fn_x4)
         self.refused("priority.*trn3", nisa.dma_copy, self.d, self.hbm, priority=1)
 
     def test_reduced_axes_of_older_releases_count_from_the_innermost(self) -> None:
@@ -350,9 +308,7 @@ class Old(unittest.TestCase):
             turned = nisa_old.nc_transpose(x)
             self.assertEqual(turned.memory, "psum")
             nisa_old.nc_matmul(turned, w)
-            self.assertEqual(
-                made.names, ["transpose", "copy", "matmul"][: len(made.names)]
-            )
+            self.assertEqual(made.names, ["transpose", "copy", "matmul"][: len(made.names)])
 
     def test_results_are_emitted_in_the_order_of_their_calls(self) -> None:
         with tracing("old") as made:
@@ -364,8 +320,7 @@ class Old(unittest.TestCase):
             del w
             nl.store(t, x)
         self.assertEqual(
-            made.names,
-            ["dma_copy", "activation", "RECIPROCAL", "TENSOR_TENSOR", "dma_copy"],
+            made.names, ["dma_copy", "activation", "RECIPROCAL", "TENSOR_TENSOR", "dma_copy"]
         )
 
     def test_products_add_into_psum(self) -> None:
@@ -383,9 +338,7 @@ class Old(unittest.TestCase):
                 self.assertIsNone(one.named["accumulate"])
                 self.assertEqual(one.args[0].storage, acc._view.storage)
             y = nisa_old.nc_matmul(a, b)
-            self.assertEqual(
-                (y.memory, y.dtype, y.shape), ("psum", nl.float32, (128, 512))
-            )
+            self.assertEqual((y.memory, y.dtype, y.shape), ("psum", nl.float32, (128, 512)))
             out = nl.copy(y, dtype=nl.bfloat16)
             self.assertIs(made.last("matmul").named["accumulate"], False)
             self.assertEqual((out.memory, out.dtype), ("sbuf", nl.bfloat16))
@@ -405,16 +358,12 @@ class Old(unittest.TestCase):
             x = nisa_old.tensor_scalar(a, np.add, row, mask=mask)
             y = nisa_old.tensor_tensor(a, x, np.add, mask=mask)
             z = nisa_old.tensor_reduce(np.max, y, axis=(1,), mask=mask)
-            self.assertEqual(
-                (x.shape, y.shape, z.shape), ((128, 512), (128, 512), (128, 1))
-            )
+            self.assertEqual((x.shape, y.shape, z.shape), ((128, 512), (128, 512), (128, 1)))
         one, two, three = made.made
         self.assertEqual(one.args[0].shape, (100, 300))
         self.assertEqual(one.args[4].shape, (100, 1))
         self.assertEqual([v.shape for v in two.args[:3]], [(100, 300)] * 3)
-        self.assertEqual(
-            (three.args[0].shape, three.args[1].shape), ((100, 300), (100, 1))
-        )
+        self.assertEqual((three.args[0].shape, three.args[1].shape), ((100, 300), (100, 1)))
 
     def test_an_empty_mask_emits_nothing(self) -> None:
         with tracing("old") as made:
@@ -427,9 +376,7 @@ class Old(unittest.TestCase):
         with tracing("old") as made:
             a = nl.ndarray((128, 512), nl.float32, buffer=nl.sbuf)
             i, j = nl.arange(128)[:, None], nl.arange(512)[None, :]
-            x = nisa_old.affine_select(
-                pred=(i + 256 >= j), on_true_tile=a, on_false_value=-9.0
-            )
+            x = nisa_old.affine_select(pred=(i + 256 >= j), on_true_tile=a, on_false_value=-9.0)
             self.assertEqual(x.shape, (128, 512))
             nisa_old.iota(i * 512 + j, dtype=nl.int32)
         self.assertEqual(made.made[0].args[2], (256, 1, [(-1, 512)]))
@@ -472,9 +419,7 @@ class Old(unittest.TestCase):
             b = nl.load(nl.ndarray((4, 1), buffer=nl.shared_hbm))
             with self.assertRaisesRegex(ValueError, r"data2: .*got \[4, 1\]"):
                 nisa_old.tensor_tensor(a, b, nl.add)
-            with self.assertRaisesRegex(
-                ValueError, "tensor_scalar takes one value per partition"
-            ):
+            with self.assertRaisesRegex(ValueError, "tensor_scalar takes one value per partition"):
                 nisa_old.tensor_tensor(a, b, nl.add)
             nisa_old.tensor_tensor(a, b.broadcast_to((4, 128)), nl.add)
             nl.add(a, b)
@@ -488,28 +433,20 @@ class Old(unittest.TestCase):
         with tracing("old"):
             a = nl.ndarray((128, 512), nl.bfloat16, buffer=nl.sbuf)
             self.assertEqual(nisa_old.tensor_scalar(a, np.add, 1.0).dtype, nl.bfloat16)
-            self.assertEqual(
-                nisa_old.activation(nl.exp, a, dtype=nl.float32).dtype, nl.float32
-            )
-            self.assertEqual(
-                nisa_old.activation(nl.exp, a, dtype=np.float16).dtype, nl.float16
-            )
+            self.assertEqual(nisa_old.activation(nl.exp, a, dtype=nl.float32).dtype, nl.float32)
+            self.assertEqual(nisa_old.activation(nl.exp, a, dtype=np.float16).dtype, nl.float16)
             self.assertEqual(nisa_old.bn_stats(a).shape, (128, 6))
             self.assertEqual(nisa_old.bn_aggr(nisa_old.bn_stats(a)).shape, (128, 2))
             self.assertEqual(nisa_old.max8(src=a).shape, (128, 8))
             self.assertEqual(nisa_old.nc_transpose(a[:, 0:128]).memory, "psum")
             self.assertEqual(nisa_old.nc_transpose(a[0:32, 0:32]).memory, "sbuf")
             self.assertEqual(nisa_old.memset((128, 4), 0, nl.int32).dtype, nl.int32)
-            self.assertEqual(
-                nisa_old.tensor_partition_reduce(np.add, a).shape, (1, 512)
-            )
+            self.assertEqual(nisa_old.tensor_partition_reduce(np.add, a).shape, (1, 512))
 
     def test_places_are_those_of_the_calls(self) -> None:
         with tracing("old"):
             a = nl.ndarray((128, 512), nl.float32, buffer=nl.sbuf)
-            with self.assertRaisesRegex(
-                ValueError, r"test_nisa.py:\d+: nisa.tensor_tensor: data2"
-            ):
+            with self.assertRaisesRegex(ValueError, r"test_nisa.py:\d+: nisa.tensor_tensor: data2"):
                 nisa_old.tensor_tensor(a, a[:, 0:4], np.add)
 
 

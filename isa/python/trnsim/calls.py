@@ -13,17 +13,7 @@ from trnsim._frontend import Builder
 from trnsim.dtypes import DType, float32
 from trnsim.errors import fail, wrong
 from trnsim.session import current
-from trnsim.tensor import (
-    Crop,
-    Gathered,
-    Tensor,
-    Turned,
-    begin,
-    crop,
-    mask_box,
-    startable,
-    whole,
-)
+from trnsim.tensor import Crop, Gathered, Tensor, Turned, begin, crop, mask_box, startable, whole
 
 if TYPE_CHECKING:
     from trnsim._frontend import View
@@ -100,12 +90,7 @@ def _partitions(t: Tensor) -> int:
 def same_memory(call: str, a: Tensor, an: str, b: Tensor, bn: str) -> None:
     """Vector reads at most one operand from PSUM."""
     if a.memory == "psum" and b.memory == "psum":
-        fail(
-            call,
-            bn,
-            "psum",
-            f"sbuf, since {an} is in psum (at most one operand from PSUM)",
-        )
+        fail(call, bn, "psum", f"sbuf, since {an} is in psum (at most one operand from PSUM)")
 
 
 def number(value: Any) -> bool:
@@ -121,15 +106,8 @@ def scalar(call: str, operand: str, value: Any, rows: int, bits: bool = False) -
         return value if bits else float(value)
     if isinstance(value, Tensor):
         shape = value.shape
-        if value.size != (shape[0] if shape else 1) or (
-            rows and shape and shape[0] != rows
-        ):
-            fail(
-                call,
-                operand,
-                list(shape),
-                f"a number or one value per partition [{rows}, 1]",
-            )
+        if value.size != (shape[0] if shape else 1) or (rows and shape and shape[0] != rows):
+            fail(call, operand, list(shape), f"a number or one value per partition [{rows}, 1]")
         return tile(call, operand, value)
     if number(value):
         return int(value) if bits else float(value)
@@ -180,9 +158,7 @@ def front(view: View) -> View:
     return view
 
 
-def memset(
-    builder: Builder, call: Call, view: View, value: Any, engine: str | None = None
-) -> None:
+def memset(builder: Builder, call: Call, view: View, value: Any, engine: str | None = None) -> None:
     fixed = int(value) if view.dtype[0] in "iu" else float(value)
     builder.emit(call.id, "MEMSET", engine, front(view), fixed)
 
@@ -207,9 +183,7 @@ def fill_hbm(view: View, dtype: DType, value: Any) -> None:
         end = view[tuple(at)]
         for start in range(0, view.shape[-1], width):
             part = end[start : start + width]
-            builder.dma_copy(
-                FILL.id, part.reshape([1, part.shape[0]]), made[0:1, : part.shape[0]]
-            )
+            builder.dma_copy(FILL.id, part.reshape([1, part.shape[0]]), made[0:1, : part.shape[0]])
 
 
 def dma(
@@ -238,17 +212,10 @@ def dma(
         source_view = crop_src(src)
     if dst_view is None and type(dst._late) is Gathered:
         if index is not None:
-            fail(
-                call.name,
-                "src",
-                "indices on both sides",
-                "a tile of indices on one side",
-            )
+            fail(call.name, "src", "indices on both sides", "a tile of indices on one side")
         scattered = dst._late
         on = "dst"
-        index, target = _rows(
-            scattered.index.view_, scattered.table, source_view, crop_dst, dst
-        )
+        index, target = _rows(scattered.index.view_, scattered.table, source_view, crop_dst, dst)
     elif index is None:
         target = crop_dst(dst) if dst_view is None else dst_view
     if index is None:
@@ -282,11 +249,7 @@ def _as_moved(tensor: Tensor) -> Tensor:
 
 def _rows(index: View, table: View, other: View, cropped: Crop, tensor: Tensor) -> Any:
     """The indices and columns that remain when a mask left `other` of the other side."""
-    index = (
-        index.reshape([index.size, 1])
-        if index.ndim != 2 or index.shape[1] != 1
-        else index
-    )
+    index = index.reshape([index.size, 1]) if index.ndim != 2 or index.shape[1] != 1 else index
     rows = other.shape[0]
     if index.shape[0] > rows:
         index = index[0:rows]
@@ -339,9 +302,7 @@ def stretch(call: str, view: View, shape: Sequence[int]) -> View:
 def to_sbuf(tensor: Tensor, dtype: DType | None = None) -> Tensor:
     """A copy in SBUF."""
     builder = begin()
-    made = Tensor(
-        builder.tensor("sbuf", list(tensor.shape), (dtype or tensor.dtype).isa)
-    )
+    made = Tensor(builder.tensor("sbuf", list(tensor.shape), (dtype or tensor.dtype).isa))
     builder.copy(CAST.id, front(made._view), front(tensor.view_))
     return made
 
@@ -380,12 +341,7 @@ def broadcast_partitions(src: Tensor, rows: int) -> Tensor:
         size = min(512, width - start)
         bank = builder.tensor("psum", [rows, size], "fp32")
         builder.matmul(
-            BROADCAST.id,
-            bank,
-            ones,
-            flat[:, start : start + size],
-            accumulate=False,
-            one_zero=True,
+            BROADCAST.id, bank, ones, flat[:, start : start + size], accumulate=False, one_zero=True
         )
         builder.copy(BROADCAST.id, result._view[:, start : start + size], bank)
     shape = (rows,) + src.shape[1:]
@@ -419,12 +375,7 @@ def check_bits(call: str, op: str, *tensors: Tensor) -> None:
     if op in ops.BITWISE:
         for t in tensors:
             if t.dtype.kind == "f":
-                fail(
-                    call,
-                    "op",
-                    f"{op.lower()} of {t.dtype}",
-                    "integers for a bitwise operation",
-                )
+                fail(call, "op", f"{op.lower()} of {t.dtype}", "integers for a bitwise operation")
 
 
 def axes_of(call: str, axis: Any, ndim: int, keepdims_ok: bool = True) -> list[int]:

@@ -74,60 +74,19 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add(
-        "kernel",
-        metavar="FILE.py:KERNEL",
-        nargs="?",
-        help="the kernel; with --list only the file",
-    )
-    add(
-        "--arg",
-        action="append",
-        default=[],
-        metavar="NAME=SPEC",
-        help="an argument, see below",
-    )
-    add(
-        "--grid",
-        metavar="N[,M...]",
-        help="launch grid; 2: both cores of a logical core (LNC)",
-    )
+    add("kernel", metavar="FILE.py:KERNEL", nargs="?", help="the kernel; with --list only the file")
+    add("--arg", action="append", default=[], metavar="NAME=SPEC", help="an argument, see below")
+    add("--grid", metavar="N[,M...]", help="launch grid; 2: both cores of a logical core (LNC)")
     add("--target", default="trn2", help="the machine's generation: trn1 or trn2")
-    add(
-        "--search",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="a folder for imports",
-    )
+    add("--search", action="append", default=[], metavar="DIR", help="a folder for imports")
     add("-o", "--output", metavar="TRACE", help="where the trace goes")
-    add(
-        "--work",
-        action="append",
-        default=[],
-        metavar="AMOUNT:UNIT",
-        help="of a run: 32:token",
-    )
-    add(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="scheduling, see below",
-    )
+    add("--work", action="append", default=[], metavar="AMOUNT:UNIT", help="of a run: 32:token")
+    add("--option", action="append", default=[], metavar="NAME=VALUE", help="scheduling, see below")
     add("--no-spill", action="store_true", help="refuse what does not fit in SBUF")
-    add(
-        "--skip-unsupported",
-        action="store_true",
-        help="leave such calls out, and count them",
-    )
+    add("--skip-unsupported", action="store_true", help="leave such calls out, and count them")
     add("--explain", action="store_true", help="print what was recognised")
     add("--list", action="store_true", help="print the kernels of the file")
-    add(
-        "--quiet",
-        action="store_true",
-        help="no line about what was written, no warnings",
-    )
+    add("--quiet", action="store_true", help="no line about what was written, no warnings")
     add("--version", action="store_true", help="print the version")
     add("--help", "-h", action=_Help)
     return parser
@@ -144,9 +103,7 @@ def _main(argv: list[str]) -> int:
         raise _Usage("which kernel? expected FILE.py:KERNEL")
     path, name = _split(given.kernel)
     if name is None and not given.list:
-        raise _Usage(
-            f"{given.kernel}: expected FILE.py:KERNEL; --list shows a file's kernels"
-        )
+        raise _Usage(f"{given.kernel}: expected FILE.py:KERNEL; --list shows a file's kernels")
     if not given.list and not given.output and not given.explain:
         raise _Usage("expected -o TRACE, --explain or --list")
 
@@ -175,11 +132,7 @@ def _main(argv: list[str]) -> int:
 def _split(text: str) -> tuple[str, str | None]:
     """FILE.py:KERNEL, where the file's name may have colons too."""
     path, colon, name = text.rpartition(":")
-    if (
-        colon
-        and all(part.isidentifier() for part in name.split("."))
-        and not os.path.exists(text)
-    ):
+    if colon and all(part.isidentifier() for part in name.split(".")) and not os.path.exists(text):
         return path, name
     return text, None
 
@@ -262,9 +215,7 @@ def _grid(text: str | None) -> Any:
         spread = number.startswith("nc(") and number.endswith(")")
         number = number[3:-1] if spread else number
         if not number.isdigit() or int(number) < 1:
-            raise specs.SpecError(
-                f"--grid {text}: expected N, N,M or nc(2),M; got {part!r}"
-            )
+            raise specs.SpecError(f"--grid {text}: expected N, N,M or nc(2),M; got {part!r}")
         dims.append(session.nc(int(number)) if spread else int(number))
     return tuple(dims)
 
@@ -293,9 +244,7 @@ def _options(given: argparse.Namespace) -> dict[str, Any]:
         if not equals:
             raise specs.SpecError(f"--option {text}: expected NAME=VALUE")
         if name not in known:
-            raise specs.SpecError(
-                f"--option {name}: no such option{specs.near(name, list(known))}"
-            )
+            raise specs.SpecError(f"--option {name}: no such option{specs.near(name, list(known))}")
         options[name] = _option_value(text, value, known[name][0])
     if given.no_spill:
         options["spill"] = False
@@ -307,19 +256,12 @@ def _option_value(text: str, value: str, default: Any) -> Any:
 
     try:
         if isinstance(default, bool):
-            return {
-                "true": True,
-                "1": True,
-                "on": True,
-                "false": False,
-                "0": False,
-                "off": False,
-            }[value.lower()]
+            return {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}[
+                value.lower()
+            ]
         return type(default)(value)
     except (KeyError, ValueError):
-        kind = (
-            "true or false" if isinstance(default, bool) else f"a value like {default}"
-        )
+        kind = "true or false" if isinstance(default, bool) else f"a value like {default}"
         raise specs.SpecError(f"--option {text}: expected {kind}") from None
 
 
@@ -384,12 +326,7 @@ def _loops(given: Sequence[dict[str, Any]]) -> list[str]:
     """One line a loop of the kernel; each engine that takes part keeps a loop of its own."""
     engines: dict[tuple[Any, ...], list[str]] = {}
     for loop in given:
-        key = (
-            loop["at"],
-            loop["iterations"],
-            loop.get("depth", 1),
-            loop.get("program", 0),
-        )
+        key = (loop["at"], loop["iterations"], loop.get("depth", 1), loop.get("program", 0))
         engines.setdefault(key, []).append(f"{loop['engine']} {loop['instructions']}")
     return [
         f"{at}: {iterations} iterations, depth {depth}; instructions: {', '.join(names)}"
@@ -428,10 +365,7 @@ def _bytes(number: float) -> str:
 def _notes(loaded: loader.Loaded) -> None:
     """Top-level statements of the file that failed; the kernel may need what they make."""
     for failure in loaded.failures:
-        print(
-            f"note: {failure} (this statement of the file failed; the rest ran)",
-            file=sys.stderr,
-        )
+        print(f"note: {failure} (this statement of the file failed; the rest ran)", file=sys.stderr)
     loaded.failures.clear()
 
 
@@ -443,9 +377,7 @@ def _kernel_failed(error: Exception) -> int:
     inside = [frame for frame in frames if not session.is_python(frame.filename)]
     if inside and session.is_ours(inside[-1].filename):
         # We raise what is the user's fault; what happens to our code, or below it, is ours.
-        if inside[-1] is not frames[-1] or not str(frames[-1].line).lstrip().startswith(
-            "raise"
-        ):
+        if inside[-1] is not frames[-1] or not str(frames[-1].line).lstrip().startswith("raise"):
             raise error
     place = ""
     for frame in reversed(inside):

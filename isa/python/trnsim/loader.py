@@ -57,9 +57,7 @@ class Loaded:
         return self.module.__dict__
 
 
-def load(
-    path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] = ()
-) -> Loaded:
+def load(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] = ()) -> Loaded:
     """Imports a file; `search` are further folders for its imports."""
     file = os.path.abspath(path)
     tree = _parse(file)
@@ -78,9 +76,7 @@ def load(
         before = set(sys.modules)
         try:
             return _load_below(str(root), file, tree, folders)
-        except (
-            _BeyondTop
-        ) as beyond:  # a relative import goes further up than we thought
+        except _BeyondTop as beyond:  # a relative import goes further up than we thought
             error = beyond.error
             for name in set(sys.modules) - before:
                 if _within(sys.modules[name], str(root)):
@@ -118,9 +114,7 @@ def _least_levels(file: str, tree: ast.Module) -> int:
     while (folder / "__init__.py").is_file() and folder.parent != folder:
         packages += 1
         folder = folder.parent
-    relative = [
-        node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
-    ]
+    relative = [node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     return max([packages, *relative])
 
 
@@ -262,28 +256,18 @@ class _PackageLoader(importlib.machinery.SourceFileLoader):
 
 def remove() -> None:
     """Takes away what `load` put into sys.meta_path."""
-    sys.meta_path[:] = [
-        finder for finder in sys.meta_path if not isinstance(finder, _Packages)
-    ]
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Packages)]
     stand_in.remove()
 
 
 def _run(
-    tree: ast.Module,
-    module: types.ModuleType,
-    failures: list[Failure],
-    *,
-    imports_must_work: bool,
+    tree: ast.Module, module: types.ModuleType, failures: list[Failure], *, imports_must_work: bool
 ) -> None:
     file = str(module.__file__)
     scope = module.__dict__
     flags = _future_flags(tree)
     body = list(tree.body)
-    if (
-        body
-        and isinstance(body[0], ast.Expr)
-        and isinstance(body[0].value, ast.Constant)
-    ):
+    if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
         if isinstance(body[0].value.value, str):
             scope["__doc__"] = body[0].value.value
     for statement in body:
@@ -296,19 +280,13 @@ def _run(
         except ImportError as error:
             if _beyond_top(error):
                 raise _BeyondTop(error) from None
-            if (
-                imports_must_work
-                and not session.tracing()
-                and _is_import(statement, error, file)
-            ):
+            if imports_must_work and not session.tracing() and _is_import(statement, error, file):
                 raise LoadError(import_message(error, file, statement.lineno)) from None
             failures.append(Failure(file, statement.lineno, error))
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit, too: a file may end itself
-            failures.append(
-                Failure(file, _line_in(error, file) or statement.lineno, error)
-            )
+            failures.append(Failure(file, _line_in(error, file) or statement.lineno, error))
 
 
 def _future_flags(tree: ast.Module) -> int:
@@ -344,9 +322,7 @@ def _is_import(statement: ast.stmt, error: ImportError, file: str) -> bool:
 def import_message(error: ImportError, file: str, line: int) -> str:
     """`file:line: ImportError: ...`, of the innermost user's file that imports."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not session.is_ours(frame.filename) and not session.is_python(
-            frame.filename
-        ):
+        if not session.is_ours(frame.filename) and not session.is_python(frame.filename):
             file, line = frame.filename, frame.lineno or line
             break
     return f"{file}:{line}: {describe(error)}"
@@ -397,22 +373,14 @@ def _siblings(root: str, search: list[str], file: str) -> list[str]:
             continue
         for entry in entries:
             stem, suffix = os.path.splitext(entry)
-            if (
-                suffix == ".py"
-                or not suffix
-                and os.path.isdir(os.path.join(folder, entry))
-            ):
+            if suffix == ".py" or not suffix and os.path.isdir(os.path.join(folder, entry)):
                 names.append(stem)
     return names
 
 
 def _within(module: Any, root: str) -> bool:
-    place = getattr(module, "__file__", None) or next(
-        iter(getattr(module, "__path__", [])), ""
-    )
-    return str(place).startswith(root.rstrip("/") + "/") or isinstance(
-        module, stand_in._Module
-    )
+    place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", [])), "")
+    return str(place).startswith(root.rstrip("/") + "/") or isinstance(module, stand_in._Module)
 
 
 _importing = 0
@@ -470,9 +438,7 @@ def _define(loaded: Loaded, name: str) -> None:
                 flags = _future_flags(loaded.tree)
                 try:
                     exec(
-                        compile(
-                            one, loaded.path, "exec", flags=flags, dont_inherit=True
-                        ),
+                        compile(one, loaded.path, "exec", flags=flags, dont_inherit=True),
                         loaded.scope,
                     )
                 except Exception as error:
@@ -492,11 +458,7 @@ def _not_found(loaded: Loaded, name: str) -> str:
     for outer in ast.walk(loaded.tree):
         if isinstance(outer, (ast.FunctionDef, ast.ClassDef)):
             for node in ast.walk(outer):
-                if (
-                    node is not outer
-                    and isinstance(node, ast.FunctionDef)
-                    and node.name == first
-                ):
+                if node is not outer and isinstance(node, ast.FunctionDef) and node.name == first:
                     kind = "class" if isinstance(outer, ast.ClassDef) else "function"
                     return (
                         f"{loaded.path}:{node.lineno}: {name} is inside of {kind} {outer.name}: "
@@ -528,10 +490,7 @@ def kernels(loaded: Loaded) -> list[Kernel]:
     found = []
     for name, value, line in _candidates(loaded):
         decorated = bool(getattr(value, "_trnsim_kernel", False))
-        plain = (
-            isinstance(value, types.FunctionType)
-            and value.__module__ == loaded.module.__name__
-        )
+        plain = isinstance(value, types.FunctionType) and value.__module__ == loaded.module.__name__
         makes = plain and bool(made_inside(loaded, value))
         if not decorated and not makes and not (plain and _calls_nki(value)):
             continue
@@ -595,31 +554,18 @@ def made_inside(loaded: Loaded, factory: Any) -> list[str]:
 
 def _made_by(factory: ast.FunctionDef, scope: dict[str, Any]) -> list[str]:
     inside = list(_outside_functions(factory))
-    functions = {
-        node.name: node for node in inside if isinstance(node, ast.FunctionDef)
-    }
+    functions = {node.name: node for node in inside if isinstance(node, ast.FunctionDef)}
     made = []
     for node in inside:
         if not isinstance(node, ast.Return) or node.value is None:
             continue
-        called = {
-            id(call.func) for call in ast.walk(node.value) if isinstance(call, ast.Call)
-        }
+        called = {id(call.func) for call in ast.walk(node.value) if isinstance(call, ast.Call)}
         for part in ast.walk(node.value):
-            if (
-                not isinstance(part, ast.Name)
-                or part.id not in functions
-                or id(part) in called
-            ):
+            if not isinstance(part, ast.Name) or part.id not in functions or id(part) in called:
                 continue
             decorators: list[ast.expr] = list(functions[part.id].decorator_list)
-            decorators += [
-                call.func for call in ast.walk(node.value) if isinstance(call, ast.Call)
-            ]
-            if (
-                any(_is_decorator(one, scope) for one in decorators)
-                and part.id not in made
-            ):
+            decorators += [call.func for call in ast.walk(node.value) if isinstance(call, ast.Call)]
+            if any(_is_decorator(one, scope) for one in decorators) and part.id not in made:
                 made.append(part.id)
     return made
 
@@ -643,21 +589,13 @@ def _is_decorator(node: ast.expr, scope: dict[str, Any]) -> bool:
 def make(loaded: Loaded, factory: Any, name: str, arguments: dict[str, Any]) -> Any:
     """The kernel that a factory returns; takes the factory's own arguments out of the given."""
     signature = specs.signature_of(factory)
-    own = {
-        key
-        for key in arguments
-        if signature is not None and key in signature.parameters
-    }
-    args, kwargs = specs.bind(
-        factory, name, {key: arguments.pop(key) for key in sorted(own)}
-    )
+    own = {key for key in arguments if signature is not None and key in signature.parameters}
+    args, kwargs = specs.bind(factory, name, {key: arguments.pop(key) for key in sorted(own)})
     made = factory(*args, **kwargs)
     parts = made if isinstance(made, (tuple, list)) else [made]
     kernels = [part for part in parts if _is_kernel(part)]
     if len(kernels) != 1:
-        names = ", ".join(
-            getattr(kernel, "__name__", "kernel") for kernel in kernels
-        ) or repr(made)
+        names = ", ".join(getattr(kernel, "__name__", "kernel") for kernel in kernels) or repr(made)
         raise LoadError(
             f"{loaded.path}: {name} returns {names}: expected one kernel; trace a function of a "
             "file of your own that calls it"

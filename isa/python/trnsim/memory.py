@@ -34,8 +34,7 @@ class Buffer:
             return other == self.name
         if isinstance(other, Buffer):
             return self.name == other.name or (
-                self.memory == other.memory == "hbm"
-                and "any_hbm" in (self.name, other.name)
+                self.memory == other.memory == "hbm" and "any_hbm" in (self.name, other.name)
             )
         return NotImplemented
 
@@ -61,9 +60,7 @@ class Buffer:
 class Region:
     """Partitions and bytes of SBUF or PSUM; a view of it is a tensor that begins there."""
 
-    def __init__(
-        self, memory: str, start: tuple[int, int], size: tuple[int, int]
-    ) -> None:
+    def __init__(self, memory: str, start: tuple[int, int], size: tuple[int, int]) -> None:
         self.memory = memory
         self.start = start  # partition, byte
         self.size = size
@@ -88,9 +85,7 @@ class Region:
                 )
             bounds.append((low, high - low))
         (row, rows), (byte, count) = bounds
-        return Region(
-            self.memory, (self.start[0] + row, self.start[1] + byte), (rows, count)
-        )
+        return Region(self.memory, (self.start[0] + row, self.start[1] + byte), (rows, count))
 
     def view(self, dtype: Any, shape: Any, name: str = "") -> Tensor:
         """A tensor at the start of the region, which holds all of it."""
@@ -99,9 +94,7 @@ class Region:
         sizes = [int(size) for size in shape]
         needed = math.prod(sizes[1:]) * kind.itemsize
         if not sizes or sizes[0] > self.size[0] or needed > self.size[1]:
-            limit = (
-                f"at most {self.size[0]} partitions and {self.size[1]} bytes in each"
-            )
+            limit = f"at most {self.size[0]} partitions and {self.size[1]} bytes in each"
             fail(call, "shape", f"{sizes} of {kind}", limit)
         buffer = _BY_NAME[self.memory]
         return make(sizes, kind, buffer, name=name, address=self.start, call=call)
@@ -153,9 +146,7 @@ class Allocator:
 
 def _modulo(tiles: Any, block: tuple[int, ...]) -> int:
     """Which of `tiles` physical tiles a block uses, counted row by row."""
-    sizes = (
-        tuple(tiles) if isinstance(tiles, (tuple, list)) else (tiles,) if tiles else ()
-    )
+    sizes = tuple(tiles) if isinstance(tiles, (tuple, list)) else (tiles,) if tiles else ()
     at = 0
     for d, index in enumerate(block):
         size = int(sizes[d]) if d < len(sizes) else 1
@@ -180,9 +171,7 @@ class _Sbuf:
         num_par_tiles: Any = (),
         num_free_tiles: Any = (),
     ) -> Allocator:
-        def place(
-            block: tuple[int, ...], partitions: int, size_bytes: int
-        ) -> tuple[int, int]:
+        def place(block: tuple[int, ...], partitions: int, size_bytes: int) -> tuple[int, int]:
             return (
                 base_partition + _modulo(num_par_tiles, block) * partitions,
                 base_addr + _modulo(num_free_tiles, block) * size_bytes,
@@ -214,9 +203,7 @@ class _Psum:
         num_par_tiles: Any = (),
         num_free_tiles: Any = (),
     ) -> Allocator:
-        def place(
-            block: tuple[int, ...], partitions: int, size_bytes: int
-        ) -> tuple[int, int, int]:
+        def place(block: tuple[int, ...], partitions: int, size_bytes: int) -> tuple[int, int, int]:
             return (
                 base_bank + _modulo(num_bank_tiles, block),
                 base_partition + _modulo(num_par_tiles, block) * partitions,
@@ -256,22 +243,11 @@ def buffer_of(what: Any, call: str) -> Buffer | Allocator:
         return _BY_NAME[what.memory]
     if isinstance(what, str) and what in _BY_NAME:
         return _BY_NAME[what]
-    fail(
-        call,
-        "buffer",
-        repr(what),
-        "nl.sbuf, nl.psum, nl.hbm, nl.private_hbm or nl.shared_hbm",
-    )
+    fail(call, "buffer", repr(what), "nl.sbuf, nl.psum, nl.hbm, nl.private_hbm or nl.shared_hbm")
 
 
 def make(
-    shape: Any,
-    dtype: DType,
-    buffer: Any,
-    *,
-    name: str = "",
-    address: Any = None,
-    call: str,
+    shape: Any, dtype: DType, buffer: Any, *, name: str = "", address: Any = None, call: str
 ) -> Tensor:
     """An uninitialised tensor."""
     where = buffer_of(buffer, call)
@@ -294,9 +270,7 @@ def make(
     session = current()
     if where.memory == "hbm":
         assert isinstance(where, Buffer)
-        view = session.hbm_tensor(
-            sizes, dtype.isa, name=name or "", shared=where.shared
-        )
+        view = session.hbm_tensor(sizes, dtype.isa, name=name or "", shared=where.shared)
         return Tensor(view, dtype)
     if sizes and sizes[partition] > 128:
         fail(call, f"shape[{partition}]", sizes[partition], "at most 128 partitions")
@@ -307,12 +281,7 @@ def make(
         if dtype.itemsize * math.prod(sizes) // sizes[partition] > SBUF_PARTITION_BYTES:
             return _apart(sizes, partition, dtype, name or "")
     view = session.builder.tensor(
-        where.memory,
-        sizes,
-        dtype.isa,
-        name=name or "",
-        partition_dim=partition,
-        address=place,
+        where.memory, sizes, dtype.isa, name=name or "", partition_dim=partition, address=place
     )
     return Tensor(view, dtype, where.memory)
 
@@ -328,9 +297,7 @@ def _apart(sizes: list[int], partition: int, dtype: DType, name: str) -> Tensor:
     return _of_tiles(table, blocks, sizes, dtype, "sbuf")
 
 
-def _placed(
-    sizes: list[int], partition: int, dtype: DType, where: Allocator, name: str
-) -> Tensor:
+def _placed(sizes: list[int], partition: int, dtype: DType, where: Allocator, name: str) -> Tensor:
     builder = current().builder
     blocks, tile = tuple(sizes[:partition]), sizes[partition:]
     size_bytes = dtype.itemsize
@@ -351,12 +318,7 @@ def _placed(
     if in_a_row or first is None:
         return Tensor(
             builder.tensor(
-                where.memory,
-                sizes,
-                dtype.isa,
-                name=name,
-                partition_dim=partition,
-                address=first,
+                where.memory, sizes, dtype.isa, name=name, partition_dim=partition, address=first
             ),
             dtype,
         )

@@ -23,17 +23,10 @@ if TYPE_CHECKING:
 PACKAGE = str(Path(__file__).absolute().parent)
 SHADOW = str(Path(PACKAGE).parent / "shadow")
 _HIDDEN = tuple(
-    {
-        folder + "/"
-        for given in (PACKAGE, SHADOW)
-        for folder in (given, str(Path(given).resolve()))
-    }
+    {folder + "/" for given in (PACKAGE, SHADOW) for folder in (given, str(Path(given).resolve()))}
 )
 _PYTHON = tuple(
-    {
-        sysconfig.get_path(name) + "/"
-        for name in ("stdlib", "platstdlib", "purelib", "platlib")
-    }
+    {sysconfig.get_path(name) + "/" for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     | {"/usr/lib/python3/dist-packages/", "<frozen "}
 )
 
@@ -130,9 +123,7 @@ class Session:
         """
         shape = tuple(shape)
         if not shared:
-            name = self.unique_name(
-                f"{name or 'private_hbm'}.{self._private}.core{self.core}"
-            )
+            name = self.unique_name(f"{name or 'private_hbm'}.{self._private}.core{self.core}")
             self._private += 1
             return self.builder.tensor("hbm", shape, dtype, name=name)
         place = self._shared_next
@@ -273,26 +264,15 @@ class ProgramGrid:
     """
 
     def __init__(self, dims: Any, *, generation: str | None = None) -> None:
-        given = (
-            dims if isinstance(dims, (tuple, list)) else () if dims is None else (dims,)
-        )
+        given = dims if isinstance(dims, (tuple, list)) else () if dims is None else (dims,)
         self.shape = tuple(_size(dim) for dim in given)
         spread = [dim for dim in given if _cores(dim) > 1]
         if len(spread) > 1:
-            raise trace_error(
-                "launch grid: only one dimension can be spread over cores"
-            )
-        lnc = (
-            not spread
-            and generation != "old"
-            and len(given) == 1
-            and self.shape[0] == 2
-        )
+            raise trace_error("launch grid: only one dimension can be spread over cores")
+        lnc = not spread and generation != "old" and len(given) == 1 and self.shape[0] == 2
         self.cores = 2 if lnc else _cores(spread[0]) if spread else 1
         if self.cores > 2:
-            raise trace_error(
-                f"launch grid: nc({self.cores}): a logical core has 1 or 2 cores"
-            )
+            raise trace_error(f"launch grid: nc({self.cores}): a logical core has 1 or 2 cores")
         if generation == "new" and (len(given) > 1 or self.shape and self.shape[0] > 2):
             raise trace_error(
                 f"launch grid: {self.shape}: one number, 1 or 2, is the number of cores"

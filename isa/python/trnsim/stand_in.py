@@ -20,39 +20,13 @@ from typing import Any
 from trnsim import session
 
 _NKI = ("nki", "neuronxcc")  # parts of these that we do not have
-_WELL_KNOWN = {
-    "flax",
-    "jax",
-    "jaxlib",
-    "ml_dtypes",
-    "pytest",
-    "scipy",
-    "torch",
-    "transformers",
-}
+_WELL_KNOWN = {"flax", "jax", "jaxlib", "ml_dtypes", "pytest", "scipy", "torch", "transformers"}
 
 _GENERATED = ("_pb2", "_pb2_grpc")  # made when a package is built, and in no repository
 
 # What shapes cannot follow from: the user's words for making tensors on the host.
-_FACTORIES = {
-    "empty",
-    "full",
-    "normal",
-    "ones",
-    "rand",
-    "randint",
-    "randn",
-    "uniform",
-    "zeros",
-}
-_LIKE = {
-    "empty_like",
-    "full_like",
-    "ones_like",
-    "rand_like",
-    "randn_like",
-    "zeros_like",
-}
+_FACTORIES = {"empty", "full", "normal", "ones", "rand", "randint", "randn", "uniform", "zeros"}
+_LIKE = {"empty_like", "full_like", "ones_like", "rand_like", "randn_like", "zeros_like"}
 _SAME_SHAPE = {
     "abs",
     "block_until_ready",
@@ -67,12 +41,7 @@ _SAME_SHAPE = {
     "requires_grad_",
     "xla",
 }
-_TO_DTYPE = {
-    "bfloat16": "bfloat16",
-    "float": "float32",
-    "half": "float16",
-    "int": "int32",
-}
+_TO_DTYPE = {"bfloat16": "bfloat16", "float": "float32", "half": "float16", "int": "int32"}
 _DTYPES = {
     "bool",
     "bfloat16",
@@ -103,11 +72,7 @@ class StandIn:
     def __getattr__(self, name: str) -> Any:
         if name == "__version__":
             return "0.0.0"
-        if (
-            name.startswith("__")
-            or name.startswith("_trnsim")
-            or name.startswith("_repr_")
-        ):
+        if name.startswith("__") or name.startswith("_trnsim") or name.startswith("_repr_"):
             raise AttributeError(name)
         last = self._trnsim_name.rpartition(".")[2]
         if last in _DTYPES and name in ("name", "dtype"):
@@ -127,13 +92,7 @@ class StandIn:
     # As a type, a base class or part of an annotation.
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
-        return (
-            type(
-                self._trnsim_name.rpartition(".")[2],
-                (_Base,),
-                {"_trnsim_stands_for": self},
-            ),
-        )
+        return (type(self._trnsim_name.rpartition(".")[2], (_Base,), {"_trnsim_stands_for": self}),)
 
     def __instancecheck__(self, instance: Any) -> bool:
         return False
@@ -232,9 +191,7 @@ def _value(how: str) -> Any:
     return operator
 
 
-for (
-    _name
-) in "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor".split():
+for _name in "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor".split():
     setattr(StandIn, f"__{_name}__", _value("in arithmetic"))
     setattr(StandIn, f"__r{_name}__", _value("in arithmetic"))
 for _name in "neg pos abs invert round trunc floor ceil".split():
@@ -246,9 +203,7 @@ for _name in "lt le gt ge".split():
 class HostTensor(StandIn):
     """What `torch.zeros((128, 512))` and the like give: no values, but a shape and a dtype."""
 
-    def __init__(
-        self, name: str, module: str, shape: Sequence[int], dtype: str
-    ) -> None:
+    def __init__(self, name: str, module: str, shape: Sequence[int], dtype: str) -> None:
         super().__init__(name, module)
         self._trnsim_shape = tuple(shape)
         self._trnsim_dtype = dtype
@@ -259,9 +214,7 @@ class HostTensor(StandIn):
 
     @property
     def dtype(self) -> StandIn:
-        return StandIn(
-            f"{self._trnsim_module}.{self._trnsim_dtype}", self._trnsim_module
-        )
+        return StandIn(f"{self._trnsim_module}.{self._trnsim_dtype}", self._trnsim_module)
 
     @property
     def ndim(self) -> int:
@@ -382,11 +335,7 @@ class Finder:
         if package:
             parent = sys.modules.get(package)
             known = isinstance(parent, _Module) or package.partition(".")[0] in _NKI
-            if (
-                not known
-                and not last.endswith(_GENERATED)
-                and not _elsewhere(parent, last)
-            ):
+            if not known and not last.endswith(_GENERATED) and not _elsewhere(parent, last):
                 return None  # a part that a real module lacks
         elif name in self.own or name not in _WELL_KNOWN and self._misspelt(name):
             return None
@@ -458,10 +407,7 @@ def _asking_frame() -> tuple[str, int] | None:
     while frame is not None:
         filename = frame.f_code.co_filename
         # importlib.import_module("x") in a user's file is the user's, too.
-        if (
-            not filename.startswith("<frozen importlib")
-            and "/importlib/__init__" not in filename
-        ):
+        if not filename.startswith("<frozen importlib") and "/importlib/__init__" not in filename:
             if session.is_ours(filename) or session.is_python(filename):
                 return None
             return filename, frame.f_lineno
@@ -505,9 +451,7 @@ def _in_folders_above(name: str, file: str) -> importlib.machinery.ModuleSpec | 
 
 
 def _has_python(folder: Path) -> bool:
-    return any(True for _ in folder.glob("*.py")) or any(
-        True for _ in folder.glob("*/*.py")
-    )
+    return any(True for _ in folder.glob("*.py")) or any(True for _ in folder.glob("*/*.py"))
 
 
 def _decorated(value: Any) -> bool:
@@ -529,14 +473,10 @@ def _traced(value: Any) -> bool:
     """Whether a value is something of the kernel's: a tensor, or a collection with one."""
     if isinstance(value, (tuple, list)):
         return any(map(_traced, value))
-    return type(value).__module__.startswith("trnsim.") and not isinstance(
-        value, (str, StandIn)
-    )
+    return type(value).__module__.startswith("trnsim.") and not isinstance(value, (str, StandIn))
 
 
-def _made(
-    factory: StandIn, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> HostTensor | None:
+def _made(factory: StandIn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HostTensor | None:
     """The tensor that `torch.rand(...)` and its like make, when the call says its shape."""
     module = factory._trnsim_module
     name = factory._trnsim_name.rpartition(".")[2]
@@ -558,9 +498,7 @@ def _made(
     return None if not shape else HostTensor(label, module, shape, dtype)
 
 
-def _like(
-    value: StandIn, shape: tuple[int, ...] | None = None, dtype: str | None = None
-) -> Any:
+def _like(value: StandIn, shape: tuple[int, ...] | None = None, dtype: str | None = None) -> Any:
     if not isinstance(value, HostTensor):
         return StandIn(value._trnsim_name, value._trnsim_module)
     return HostTensor(

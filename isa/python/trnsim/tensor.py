@@ -64,9 +64,7 @@ def whole(tensor: Tensor) -> View:
 
 def _module(name: str) -> Any:
     """A module of this package that itself needs this one."""
-    return sys.modules.get(f"trnsim.{name}") or importlib.import_module(
-        f"trnsim.{name}"
-    )
+    return sys.modules.get(f"trnsim.{name}") or importlib.import_module(f"trnsim.{name}")
 
 
 class Late:
@@ -84,16 +82,7 @@ class Late:
 class Result(Late):
     """An instruction that is not emitted yet."""
 
-    __slots__ = (
-        "emit",
-        "memory",
-        "memories",
-        "dtype",
-        "fixed",
-        "line",
-        "box",
-        "accumulate",
-    )
+    __slots__ = ("emit", "memory", "memories", "dtype", "fixed", "line", "box", "accumulate")
 
     def __init__(
         self,
@@ -170,17 +159,13 @@ class Outside(Late):
 
     __slots__ = ("parent", "base", "axes")
 
-    def __init__(
-        self, parent: View, base: list[int], axes: list[tuple[int, list[int]]]
-    ) -> None:
+    def __init__(self, parent: View, base: list[int], axes: list[tuple[int, list[int]]]) -> None:
         self.parent = parent
         self.base = base
         self.axes = axes
 
     def view(self, tensor: Tensor) -> View:
-        return self.parent.affine(
-            self.base, self.axes
-        )  # raises, and says what is outside
+        return self.parent.affine(self.base, self.axes)  # raises, and says what is outside
 
     def cut(self, box: list[tuple[int, int]]) -> View:
         base = list(self.base)
@@ -235,10 +220,7 @@ class Tiles(Late):
     __slots__ = ("table", "blocks", "at")
 
     def __init__(
-        self,
-        table: dict[tuple[int, ...], View],
-        blocks: tuple[int, ...],
-        at: tuple[int, ...],
+        self, table: dict[tuple[int, ...], View], blocks: tuple[int, ...], at: tuple[int, ...]
     ) -> None:
         self.table = table
         self.blocks = blocks  # sizes of all block dimensions
@@ -267,9 +249,7 @@ class Tiles(Late):
             if isinstance(key, slice) and self.blocks[len(self.at) + len(taken)] == 1:
                 key = 0
             if not isinstance(key, (int, np.integer)):
-                wrong(
-                    f"index: a block with an address of its own: expected an int, got {key}"
-                )
+                wrong(f"index: a block with an address of its own: expected an int, got {key}")
             size = self.blocks[len(self.at) + len(taken)]
             at = int(key) + (size if key < 0 else 0)
             if not 0 <= at < size:
@@ -291,15 +271,7 @@ class Tiles(Late):
 class Tensor:
     """A tensor or a part of one: a shape and a type over storage in HBM, SBUF or PSUM."""
 
-    __slots__ = (
-        "_view",
-        "_dtype",
-        "_shape",
-        "_late",
-        "_memory",
-        "_origin",
-        "__weakref__",
-    )
+    __slots__ = ("_view", "_dtype", "_shape", "_late", "_memory", "_origin", "__weakref__")
     __array_ufunc__ = None  # NumPy's operators leave tiles to ours
 
     _view: Any
@@ -309,9 +281,7 @@ class Tensor:
     _memory: str | None
     _origin: Any  # the tensor and the key that an index expression was used with
 
-    def __init__(
-        self, view: View, dtype: DType | None = None, memory: str | None = None
-    ) -> None:
+    def __init__(self, view: View, dtype: DType | None = None, memory: str | None = None) -> None:
         self._view = view
         self._dtype = dtype
         self._shape = None
@@ -475,9 +445,7 @@ class Tensor:
             if type(late) is Result and _is_whole(key, len(self.shape)):
                 return self  # stays unemitted: `nl.load(...)[...]`
             if type(late) is Gathered:
-                wrong(
-                    "index: rows picked by indices cannot be indexed again before a copy"
-                )
+                wrong("index: rows picked by indices cannot be indexed again before a copy")
         if type(key) is tuple:
             for k in key:
                 kind = type(k)
@@ -537,9 +505,7 @@ class Tensor:
                     k = slice(0, int(k.size) * int(k.step), int(k.step))
             elif isinstance(k, (Index, Tensor)):
                 affine = True
-            elif isinstance(k, np.integer) or (
-                type(k) is not int and isinstance(k, int)
-            ):
+            elif isinstance(k, np.integer) or (type(k) is not int and isinstance(k, int)):
                 k = int(k)
             elif isinstance(k, np.ndarray):
                 if k.ndim == 0:
@@ -554,9 +520,7 @@ class Tensor:
                     moved.append((len(plain), ds(k, 1)))
                     k = 0
                 else:
-                    wrong(
-                        f"index: expected ints, slices, nl.ds, nl.arange or tiles, got {k!r}"
-                    )
+                    wrong(f"index: expected ints, slices, nl.ds, nl.arange or tiles, got {k!r}")
             if isinstance(k, slice):
                 k = _plain_slice(k)
                 if k[1] is not None:
@@ -610,9 +574,7 @@ class Tensor:
         base = [0] * ndim
         shared = [1] * rank  # sizes of the expressions' axes
         steps: list[list[int]] = [[0] * ndim for _ in range(rank)]
-        slices: list[
-            tuple[int, int, list[int]]
-        ] = []  # before which dimension, size, steps
+        slices: list[tuple[int, int, list[int]]] = []  # before which dimension, size, steps
         first = None
         for d, k in enumerate(keys):
             if isinstance(k, Index):
@@ -694,9 +656,7 @@ class Tensor:
                     stop = k.base + used[0][0] * (used[0][1] - 1) + 1
                     others[e] = slice(k.base, stop, used[0][0])
                 else:
-                    wrong(
-                        "index: with a tile of indices, other dimensions take one axis each"
-                    )
+                    wrong("index: with a tile of indices, other dimensions take one axis each")
         table = view[tuple(others)]
         order = [d] + [e for e in range(len(keys)) if e != d]
         table = table.permute(order)
@@ -706,26 +666,18 @@ class Tensor:
         made._shape = (index.shape[0],) + tuple(table.shape[1:])
         free = [k.shape for k in keys if isinstance(k, Index)]
         if free and len(made._shape) > 2:
-            made._shape = (index.shape[0],) + tuple(
-                s for s in made._shape[1:] if s != 1
-            )
+            made._shape = (index.shape[0],) + tuple(s for s in made._shape[1:] if s != 1)
         made._late = Gathered(table, index)
         return made
 
     # Views.
 
     def reshape(self, *shape: Any) -> Tensor:
-        sizes = (
-            shape[0]
-            if len(shape) == 1 and isinstance(shape[0], (tuple, list))
-            else shape
-        )
+        sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         return self._of(self._raw().reshape([int(s) for s in sizes]))
 
     def permute(self, *dims: Any) -> Tensor:
-        order = (
-            dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
-        )
+        order = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
         raw = self._raw()
         made = self._of(raw.permute([int(d) % self.ndim for d in order]))
         if raw.ndim == 2 and made._late is None and raw.memory != "hbm":
@@ -742,11 +694,7 @@ class Tensor:
         return self._of(self._raw().broadcast_to(shape))
 
     def broadcast_to(self, *shape: Any) -> Tensor:
-        sizes = (
-            shape[0]
-            if len(shape) == 1 and isinstance(shape[0], (tuple, list))
-            else shape
-        )
+        sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         from trnsim import nl
 
         return nl.broadcast_to(self, tuple(int(s) for s in sizes))
@@ -780,9 +728,7 @@ class Tensor:
         """Rows of dimension 0 that a tile of indices picks."""
         if dim != 0:
             fail("Tensor.vector_select", "dim", dim, "0")
-        return self._gathered(
-            self.view_, [offsets] + [slice(None)] * (self.ndim - 1), [0]
-        )
+        return self._gathered(self.view_, [offsets] + [slice(None)] * (self.ndim - 1), [0])
 
     def slice(self, dim: int, start: Any, end: Any = None, step: int = 1) -> Tensor:
         dim = int(dim) % self.ndim
@@ -799,9 +745,7 @@ class Tensor:
             for s in sizes:
                 known *= s if s != -1 else 1
             sizes[sizes.index(-1)] = self.shape[dim] // known
-        return self.reshape(
-            list(self.shape[:dim]) + sizes + list(self.shape[dim + 1 :])
-        )
+        return self.reshape(list(self.shape[:dim]) + sizes + list(self.shape[dim + 1 :]))
 
     def flatten_dims(self, start: int = 0, end: int = -1) -> Tensor:
         """Dimensions start..end (included) joined."""
@@ -809,15 +753,10 @@ class Tensor:
         joined = 1
         for size in self.shape[start : end + 1]:
             joined *= size
-        return self.reshape(
-            list(self.shape[:start]) + [joined] + list(self.shape[end + 1 :])
-        )
+        return self.reshape(list(self.shape[:start]) + [joined] + list(self.shape[end + 1 :]))
 
     def rearrange(
-        self,
-        source: Sequence[Any],
-        target: Sequence[Any],
-        sizes: dict[str, int] | None = None,
+        self, source: Sequence[Any], target: Sequence[Any], sizes: dict[str, int] | None = None
     ) -> Tensor:
         """einops with tuples: `t.rearrange(("a", ("b", "c")), ("b", "a", "c"), {"c": 4})`."""
         known = dict(sizes or {})
@@ -832,12 +771,7 @@ class Tensor:
             for p in parts:
                 product *= known.get(p, 1)
             if len(missing) > 1:
-                fail(
-                    "Tensor.rearrange",
-                    "sizes",
-                    known,
-                    f"sizes for all but one of {parts}",
-                )
+                fail("Tensor.rearrange", "sizes", known, f"sizes for all but one of {parts}")
             if missing:
                 known[missing[0]] = size // product
             for p in parts:
@@ -890,9 +824,7 @@ class Tensor:
             row = 1
             for size in self.shape[1:]:
                 row *= size
-            rows = max(
-                1, (source.size - max(0, start or 0) % max(1, row)) // max(1, row)
-            )
+            rows = max(1, (source.size - max(0, start or 0) % max(1, row)) // max(1, row))
             reach = sum(s * (n - 1) for s, n in pairs[1:])
             rows = max(1, min(rows, (source.size - 1 - reach) // max(1, row) + 1))
             table = source.ap([[row, rows]] + pairs[1:], start or 0, wanted.isa)
@@ -1181,12 +1113,7 @@ def _is_whole(key: Any, rank: int) -> bool:
     if key is Ellipsis:
         return True
     if type(key) is slice:
-        return (
-            key.start is None
-            and key.stop is None
-            and key.step is None
-            and rank <= 1 != rank
-        )
+        return key.start is None and key.stop is None and key.step is None and rank <= 1 != rank
     return False
 
 
@@ -1262,9 +1189,7 @@ class Register:
         return self._alu("SHR", other)
 
     def __index__(self) -> int:
-        wrong(
-            "register: its value is not known while tracing; use nl.ds, nl.fori_loop or .ap"
-        )
+        wrong("register: its value is not known while tracing; use nl.ds, nl.fori_loop or .ap")
 
     __int__ = __index__
 
@@ -1343,9 +1268,7 @@ def crop(tensor: Tensor, box: list[tuple[int, int]] | None) -> View:
     return _crop(tensor.view_, box)
 
 
-def mask_box(
-    mask: Any, shape: Sequence[int]
-) -> tuple[bool, list[tuple[int, int]] | None]:
+def mask_box(mask: Any, shape: Sequence[int]) -> tuple[bool, list[tuple[int, int]] | None]:
     """Whether anything is left, and the bounds when they are smaller than the shape."""
     if mask is None or mask is True:
         return True, None
@@ -1431,9 +1354,7 @@ def _fit(view: View, shape: tuple[int, ...], call: str) -> View:
     return view.reshape(list(shape))
 
 
-def assign(
-    target: Tensor, value: Any, mask: Any = None, call: str = "assignment"
-) -> None:
+def assign(target: Tensor, value: Any, mask: Any = None, call: str = "assignment") -> None:
     """`target[...] = value`."""
     global _waiting
     if isinstance(value, Tensor):
@@ -1464,21 +1385,13 @@ def assign(
                 box = late.box
                 late.box = None
                 value._late = None
-                value._view = where.cut(
-                    [b if n != 1 else (0, 1) for b, n in zip(box, value.shape)]
-                )
-                late.into(
-                    value._view, lambda b, d, _: late.emit(b, d, lambda t: crop(t, box))
-                )
+                value._view = where.cut([b if n != 1 else (0, 1) for b, n in zip(box, value.shape)])
+                late.into(value._view, lambda b, d, _: late.emit(b, d, lambda t: crop(t, box)))
                 return
         if late is None and value._view is target._view:
             return
         source = value
-        if (
-            late is None
-            and target._late is None
-            and _same_view(target._view, value._view)
-        ):
+        if late is None and target._late is None and _same_view(target._view, value._view):
             return
         _module("calls").move(target, source, mask, call)
         return
