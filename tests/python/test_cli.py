@@ -81,6 +81,7 @@ class Traces(unittest.TestCase):
             ("wrapper.py:kernel",),
             ("factories.py:scaled", "factor=2.0", "rows=64"),
             ("factories.py:plain",),
+            ("factories.py:launcher", "factor=2.0"),
             ("factories.py:calls",),
             ("factories.py:KERNELS.tripled",),
             ("factories.py:Holder.kernel",),
@@ -152,13 +153,17 @@ class Traces(unittest.TestCase):
 
     def test_errors_of_a_kernel_name_its_lines(self) -> None:
         error = self.bad("broken.py:divides", "--arg", A)
-        self.assertRegex(error, r"broken\.py:13: ZeroDivisionError: ")
-        self.assertRegex(error, r"broken\.py:9: in divides: return helper\(a, 0\)")
+        self.assertRegex(error, r"broken\.py:14: ZeroDivisionError: ")
+        self.assertRegex(error, r"broken\.py:10: in divides: return helper\(a, 0\)")
         self.assertNotIn("isa/python", error)
         error = self.bad("broken.py:asserts", "--arg", A)
-        self.assertRegex(error, r"broken\.py:18: AssertionError: expected one row, got 128")
+        self.assertRegex(error, r"broken\.py:19: AssertionError: expected one row, got 128")
         error = self.bad("broken.py:misspells", "--arg", A)
-        self.assertRegex(error, r"broken\.py:24: .*shared_hmb.*shared_hbm")
+        self.assertRegex(error, r"broken\.py:25: .*shared_hmb.*shared_hbm")
+        error = self.bad("broken.py:gives_results_back", "--arg", A)
+        self.assertRegex(error, r"broken\.py:29: TypeError: .*'data'; calls of nki\.isa write into")
+        error = self.bad("broken.py:does_nothing", "--arg", A)
+        self.assertIn("does_nothing: gives no instruction", error)
 
     def test_what_is_not_installed_is_named_when_it_is_used(self) -> None:
         error = self.bad("3d.add.v2.py:branches_on_torch", "--arg", A)

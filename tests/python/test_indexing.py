@@ -280,6 +280,10 @@ class Parts(unittest.TestCase):
             moved = h.ap([[256, 64], [1, 256]], scalar_offset=one, indirect_dim=0)
             self.assertEqual(moved.shape, (64, 256))
             self.assertIn("register_load", made.names)
+            with self.assertRaisesRegex(
+                ValueError, r"ap: scalar_offset: .*part of offset\), got 7"
+            ):
+                h.ap([[256, 64], [1, 256]], scalar_offset=7)
             with self.assertRaisesRegex(ValueError, "scalar_offset or vector_offset"):
                 h.ap([[256, 64], [1, 256]], scalar_offset=one, vector_offset=index)
 

@@ -184,6 +184,14 @@ class Language(unittest.TestCase):
         self.made.made.clear()
         return made
 
+    def test_tiles_of_different_ranks_meet_by_partitions(self) -> None:
+        with tracing("old"):
+            rows = nl.ndarray((8, 64), buffer=nl.sbuf)
+            column = nl.ndarray((64,), buffer=nl.sbuf)
+            with self.assertRaisesRegex(ValueError, r"add: y: .*\[1, 64\] .*, got \[64\]"):
+                nl.add(rows[3, :], column)
+            self.assertEqual(nl.add(rows, nl.ndarray((8,), buffer=nl.sbuf)).shape, (8, 64))
+
     def test_memories_are_known_without_an_import(self) -> None:
         """As the first compiler of the newer API had them: whole, or cut by partitions and bytes."""
         text = """

@@ -232,6 +232,16 @@ version = absent_pkg.__version__.split(".")
         with self.assertRaisesRegex(loader.LoadError, "cannot import name 'wire'"):
             self.load("pkg/b.py", "from pkg import wire\n")
 
+    def test_extensions_that_a_setup_builds_are_stood_in_for(self) -> None:
+        self.write("top/setup.py", "Extension(\n    name='wired.core', sources=[])\n")
+        self.write("top/wired/__init__.py", "from . import core\nfrom . import gone\n")
+        text = "from wired.core import Kernel\nimport wired\n"
+        loaded = self.load("top/tests/a.py", text)
+        self.assertEqual(stand_in.name_of(loaded.scope["Kernel"]), "wired.core.Kernel")
+        self.assertIn("wired/__init__.py:2: ImportError", str(loaded.failures[0]))
+        with self.assertRaisesRegex(loader.LoadError, "No module named 'wired.other'"):
+            self.load("top/tests/b.py", "from wired.other import Kernel\n")
+
     def test_optional_imports_of_installed_modules_still_fail(self) -> None:
         """As NumPy's of a package that it can do without."""
         stand_in.install()
@@ -309,7 +319,8 @@ class Untidy(Isolated):
         )
         self.assertEqual(
             self.names("factories.py"),
-            ["scaled", "Holder.kernel", "KERNELS.tripled", "doubled", "plain", "Holder.own"],
+            ["scaled", "Holder.kernel", "KERNELS.tripled", "doubled", "plain", "launcher"]
+            + ["Holder.own"],
         )
 
     def test_what_runs_on_import_is_no_trace_and_no_obstacle(self) -> None:

@@ -36,6 +36,12 @@ class New(unittest.TestCase):
             self.assertEqual(made.engine, engine)
         return made
 
+    def test_a_call_without_dst_is_told_that_dst_comes_first(self) -> None:
+        with tracing():
+            tile = nl.ndarray((128, 8), buffer=nl.sbuf)
+            with self.assertRaisesRegex(ValueError, r"data: .* begin with dst\), got <ufunc"):
+                nisa.tensor_scalar(tile, np.multiply, 5.0, False, np.subtract, 1.0)
+
     def test_elementwise(self) -> None:
         nisa.tensor_tensor(self.d, self.a, self.b, nl.add)
         self.assertEqual(self.last("TENSOR_TENSOR", "vector").args[3], "ADD")
@@ -412,6 +418,24 @@ class Old(unittest.TestCase):
             for one in made.made[1:-1]:
                 storages = [v.storage for v in one.args if hasattr(v, "storage")]
                 self.assertTrue(all(s == d.view_.storage for s in storages))
+
+    def test_integers_pass_the_pe_array_as_floats_of_their_size(self) -> None:
+        for kind, dtype in ((nl.int32, "fp32"), (nl.uint16, "bf16")):
+            with tracing("old") as builder:
+                t = nl.load(nl.ndarray((128, 64), kind, buffer=nl.shared_hbm))
+                made = nl.transpose(t)
+                tensor.flush()
+                self.assertEqual((made.shape, made.dtype), ((64, 128), kind))
+                turned = builder.last("transpose").args
+                self.assertEqual([view.dtype for view in turned[:2]], [dtype, dtype])
+
+    def test_iota_of_a_number_is_one_element(self) -> None:
+        with tracing("old") as builder:
+            made = nisa_old.iota(nl.program_id(0) + 3, dtype=nl.int32)
+            self.assertEqual(made.reshape((1, 1)).shape, (1, 1))
+            self.assertEqual(builder.names, ["IOTA"])
+            with self.assertRaisesRegex(ValueError, r"expr: expected an index expression, got 'x'"):
+                nisa_old.iota("x")
 
     def test_one_value_per_partition_is_no_operand_of_tensor_tensor(self) -> None:
         with tracing("old") as builder:

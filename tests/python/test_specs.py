@@ -16,6 +16,10 @@ from trnsim.specs import Shape, SpecError
 
 
 class Parsing(unittest.TestCase):
+    def test_masks_are_tensors_of_bool(self) -> None:
+        name, value = specs.parse("mask=bool[128,64]")
+        self.assertEqual((name, value.dtype, value.shape), ("mask", "bool", (128, 64)))
+
     def test_tensors_have_a_dtype_and_a_shape(self) -> None:
         name, value = specs.parse("lhsT=bf16[4096, 2*64]")
         self.assertEqual((name, value.shape, value.dtype), ("lhsT", (4096, 128), "bf16"))

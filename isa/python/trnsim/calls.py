@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -57,15 +57,22 @@ CAST = Call("nl.copy", src="src", dst="result")
 def tile(call: str, operand: str, what: Any) -> View:
     """The view of an operand; the builder checks its memory and where it starts."""
     if type(what) is not Tensor and not isinstance(what, Tensor):
-        fail(call, operand, repr(what), "a tensor")
+        no_tensor(call, operand, what)
     late = what._late
     return what._view if late is None else late.view(what)
 
 
 def source(call: str, operand: str, what: Any) -> Tensor:
     if type(what) is not Tensor and not isinstance(what, Tensor):
-        fail(call, operand, repr(what), "a tensor")
+        no_tensor(call, operand, what)
     return what
+
+
+def no_tensor(call: str, operand: str, what: Any) -> NoReturn:
+    limit = "a tensor"
+    if callable(what) and call.startswith("nisa.") and current().generation == "new":
+        limit += " (calls of nki.isa begin with dst)"
+    fail(call, operand, repr(what), limit)
 
 
 def match(call: str, a: Tensor, name: str, b: Tensor, other: str) -> None:
@@ -156,6 +163,19 @@ def front(view: View) -> View:
     if at > 0:
         return view.permute([at] + [d for d in range(view.ndim) if d != at])
     return view
+
+
+# Integers pass the PE array as floats of their size: a transpose moves bits.
+_AS_FLOATS = {"int32": "fp32", "uint32": "fp32", "int16": "bf16", "uint16": "bf16"}
+
+
+def turn(builder: Builder, call: int, dst: View, data: View, engine: str | None) -> None:
+    """dst = data.T."""
+    if engine == "tensor" and dst.dtype == data.dtype:
+        kind = _AS_FLOATS.get(data.dtype)
+        if kind is not None:
+            dst, data = dst.retype(kind), data.retype(kind)
+    builder.transpose(call, dst, data, engine)
 
 
 def memset(builder: Builder, call: Call, view: View, value: Any, engine: str | None = None) -> None:

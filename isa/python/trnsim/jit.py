@@ -553,6 +553,8 @@ def _trace(
             f"skipped {count} x {call}: not supported" for call, count in sorted(skipped.items())
         ],
     )
+    if not skipped and not finished.get("instructions"):
+        raise session.trace_error(f"{name}: gives no instruction: there is nothing to run")
     finished["used_contents"] = any(now.used_contents for now in sessions)
     generations = list(dict.fromkeys(sum((now.generations for now in sessions), [])))
     return Trace(

@@ -26,6 +26,9 @@ from typing import Any
 from trnsim import session, specs, stand_in
 
 
+_MISSING_ARGUMENT = re.compile(r"(\w+)\(\) missing \d+ required positional argument")
+
+
 class LoadError(Exception):
     """The file, or its kernel, cannot be had; the text names file, line and cause."""
 
@@ -328,6 +331,12 @@ def import_message(error: ImportError, file: str, line: int) -> str:
     return f"{file}:{line}: {describe(error)}"
 
 
+def _is_isa(name: str) -> bool:
+    from trnsim import packages
+
+    return name in packages.ISA
+
+
 def describe(error: BaseException) -> str:
     if isinstance(error, (session.error_type(), LoadError)):
         return str(error)
@@ -336,6 +345,12 @@ def describe(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, SyntaxError):
         return f"SyntaxError: {error.msg} ({error.filename}:{error.lineno})"
+    missing = _MISSING_ARGUMENT.match(text) if isinstance(error, TypeError) else None
+    if missing and _is_isa(missing[1]) and "new" in session.noted_generations():
+        text += (
+            "; calls of nki.isa write into their first argument, dst (those of neuronxcc.nki.isa "
+            "give their result back)"
+        )
     if isinstance(error, AttributeError) and error.name and "did you mean" not in text:
         text += specs.near(error.name, dir(error.obj))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -555,19 +570,28 @@ def made_inside(loaded: Loaded, factory: Any) -> list[str]:
 def _made_by(factory: ast.FunctionDef, scope: dict[str, Any]) -> list[str]:
     inside = list(_outside_functions(factory))
     functions = {node.name: node for node in inside if isinstance(node, ast.FunctionDef)}
+    kernels = {
+        name
+        for name, node in functions.items()
+        if any(_is_decorator(one, scope) for one in node.decorator_list)
+    }
+    launchers = {  # plain functions that launch a kernel of the factory
+        name
+        for name, node in functions.items()
+        if kernels & {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    }
     made = []
     for node in inside:
         if not isinstance(node, ast.Return) or node.value is None:
             continue
-        called = {id(call.func) for call in ast.walk(node.value) if isinstance(call, ast.Call)}
+        calls = [call for call in ast.walk(node.value) if isinstance(call, ast.Call)]
+        called = {id(call.func) for call in calls}
+        decorated = any(_is_decorator(call.func, scope) for call in calls)
         for part in ast.walk(node.value):
-            if not isinstance(part, ast.Name) or part.id not in functions or id(part) in called:
-                continue
-            decorators: list[ast.expr] = list(functions[part.id].decorator_list)
-            decorators += [call.func for call in ast.walk(node.value) if isinstance(call, ast.Call)]
-            if any(_is_decorator(one, scope) for one in decorators) and part.id not in made:
-                made.append(part.id)
-    return made
+            if isinstance(part, ast.Name) and part.id in functions and id(part) not in called:
+                if decorated or part.id in kernels | launchers:
+                    made.append(part.id)
+    return list(dict.fromkeys(made))
 
 
 def _is_decorator(node: ast.expr, scope: dict[str, Any]) -> bool:
@@ -593,7 +617,12 @@ def make(loaded: Loaded, factory: Any, name: str, arguments: dict[str, Any]) -> 
     args, kwargs = specs.bind(factory, name, {key: arguments.pop(key) for key in sorted(own)})
     made = factory(*args, **kwargs)
     parts = made if isinstance(made, (tuple, list)) else [made]
-    kernels = [part for part in parts if _is_kernel(part)]
+    inside = made_inside(loaded, factory)
+    kernels = [
+        part
+        for part in parts
+        if _is_kernel(part) or isinstance(part, types.FunctionType) and part.__name__ in inside
+    ]
     if len(kernels) != 1:
         names = ", ".join(getattr(kernel, "__name__", "kernel") for kernel in kernels) or repr(made)
         raise LoadError(

@@ -22,6 +22,7 @@ from trnsim.calls import (
     scalar,
     source,
     tile,
+    turn,
 )
 from trnsim.enums import command_of, engine_of, mode_of, skips
 from trnsim.errors import fail
@@ -200,7 +201,7 @@ def nc_transpose(
         fail(call, "dst", d.memory, "a tile in psum on the tensor engine")
     if dst.size != data.size:
         fail(call, "dst", list(dst.shape), f"the transpose of data {list(data.shape)}")
-    builder.transpose(NC_TRANSPOSE.id, d, v, chosen)
+    turn(builder, NC_TRANSPOSE.id, d, v, chosen)
     return DONE
 
 

@@ -25,6 +25,7 @@ from trnsim.calls import (
     source,
     tile,
     to_sbuf,
+    turn,
 )
 from trnsim.dtypes import DType, dtype_of, float32, int32, promote, uint32
 from trnsim.enums import engine_of, mode_of, skips
@@ -186,7 +187,7 @@ def nc_transpose(
             data_view = crop(v, box)
             if len(box) == 2:
                 d = d[box[1][0] : box[1][1], box[0][0] : box[0][1]]
-        builder.transpose(nisa.NC_TRANSPOSE.id, d, data_view, chosen)
+        turn(builder, nisa.NC_TRANSPOSE.id, d, data_view, chosen)
 
     memory = "psum" if chosen == "tensor" else "sbuf"
     return result(
@@ -731,6 +732,10 @@ def iota(
         nisa.iota(dst, expr, *more, **kwargs)
         return dst
     out = _type(call, more[0] if more else dtype, int32)
+    if number(expr):  # of a loop, or nl.program_id()
+        expr = Index((1, 1), int(expr), (0, 0))
+    if not isinstance(expr, (Index, ArrayIndex)):
+        fail(call, "expr", repr(expr), "an index expression")
     _, box = mask_box(mask, expr.shape)
     kept = expr if box is None else cut_index(expr, box)
     pattern = pattern_of(call, "expr", kept, kept.shape)

@@ -360,7 +360,7 @@ def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None) -> Tensor
             part = builder.tensor("sbuf", [size, p], t.dtype.isa)
             builder.dma_copy(TRANSPOSED.id, part, view[start : start + size, :])
             turned = builder.tensor("psum", [p, size], t.dtype.isa)
-            builder.transpose(TRANSPOSED.id, turned, part, "tensor")
+            calls.turn(builder, TRANSPOSED.id, turned, part, "tensor")
             builder.copy(TRANSPOSED.id, d[:, start : start + size], turned)
 
     return result((columns, rows), kind, emit, memories=("sbuf",), fixed=direct)

@@ -22,13 +22,14 @@ from trnsim.calls import (
     reachable,
     source,
     to_sbuf,
+    turn,
 )
 from trnsim.dtypes import DType, dtype_of, float32, promote, uint8
 from trnsim.errors import fail
 from trnsim.index import Index, Mask
 from trnsim.ops import BITWISE, COMPARISONS, LOGICAL, alu_of
 from trnsim.session import current
-from trnsim.tensor import Tensor, begin, crop, mask_box, result
+from trnsim.tensor import Result, Tensor, begin, crop, mask_box, result
 
 COPY = Call("nl.copy", src="x", dst="result")
 SELECT = Call("nl.where", src="x", predicate="condition", dst="result")
@@ -97,6 +98,8 @@ def binary(
     x, y = _loaded(call, "x", x), _loaded(call, "y", y)
     if x.ndim != y.ndim:
         x, y = _per_row(x, y), _per_row(y, x)
+        if x.ndim != y.ndim:
+            _check_partitions(call, x, y)
     a, b = x.shape, y.shape
     if a != b:
         shape = broadcast_shape(call, a, b)
@@ -134,6 +137,25 @@ def _per_row(t: Tensor, other: Tensor) -> Tensor:
     if t.shape and t.size == t.shape[0] == other.shape[0] and other.ndim > 1:
         return t.reshape((t.shape[0],) + (1,) * (other.ndim - 1))
     return t
+
+
+def _check_partitions(call: str, x: Tensor, y: Tensor) -> None:
+    """Shapes of different ranks are aligned at their ends, and partitions must meet partitions."""
+    a, b = _partition_dim(x) - x.ndim, _partition_dim(y) - y.ndim
+    if a == b or x.shape[a] == 1 and x.ndim < y.ndim or y.shape[b] == 1 and y.ndim < x.ndim:
+        return
+    few, many, name, other = (x, y, "x", "y") if x.ndim < y.ndim else (y, x, "y", "x")
+    fail(
+        call,
+        name,
+        list(few.shape),
+        f"a tile whose partitions meet those of {other} {list(many.shape)} (partitions come "
+        "first; a row for one partition is [1, n])",
+    )
+
+
+def _partition_dim(t: Tensor) -> int:
+    return 0 if type(t._late) is Result else max(0, t._raw().partition_dim)
 
 
 def _loaded(call: str, operand: str, t: Tensor) -> Tensor:
@@ -652,7 +674,7 @@ def matmul(x: Any, y: Any, transpose_x: bool, mask: Any = None) -> Tensor:
     a = _moved(a)
     turned = Tensor(begin().tensor("psum", [columns, rows], a.dtype.isa), a.dtype)
     builder = begin()
-    builder.transpose(call_of("matmul").id, turned.view_, a.view_, "tensor")
+    turn(builder, call_of("matmul").id, turned.view_, a.view_, "tensor")
     return nisa_old.nc_matmul(to_sbuf(turned), _moved(b), mask=mask)
 
 

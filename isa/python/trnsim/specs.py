@@ -31,7 +31,7 @@ _ISA_DTYPES = (
     "fp32 tf32 bf16 fp16 fp8_e3m4 fp8_e4m3 fp8_e5m2 int32 uint32 int16 uint16 int8 uint8"
 ).split()
 _PUBLIC_DTYPES = (
-    "float32 tfloat32 bfloat16 float16 float8_e3m4 float8_e4m3 float8_e4m3fn float8_e5m2"
+    "float32 tfloat32 bfloat16 float16 float8_e3m4 float8_e4m3 float8_e4m3fn float8_e5m2 bool"
 ).split()
 DTYPES = frozenset(_ISA_DTYPES + _PUBLIC_DTYPES)
 

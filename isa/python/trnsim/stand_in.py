@@ -335,7 +335,8 @@ class Finder:
         if package:
             parent = sys.modules.get(package)
             known = isinstance(parent, _Module) or package.partition(".")[0] in _NKI
-            if not known and not last.endswith(_GENERATED) and not _elsewhere(parent, last):
+            made = last.endswith(_GENERATED) or _is_built(parent, name)
+            if not known and not made and not _elsewhere(parent, last):
                 return None  # a part that a real module lacks
         elif name in self.own or name not in _WELL_KNOWN and self._misspelt(name):
             return None
@@ -415,6 +416,18 @@ def _asking_frame() -> tuple[str, int] | None:
     return None
 
 
+def _is_built(package: Any, name: str) -> bool:
+    """Whether a setup.py above the package says that it builds the module."""
+    quoted = (f'"{name}"', f"'{name}'")
+    for folder in map(Path, getattr(package, "__path__", ())):
+        for above in list(folder.parents)[:3]:
+            setup = above / "setup.py"
+            if setup.is_file():
+                text = setup.read_text(errors="replace")
+                return "Extension" in text and any(one in text for one in quoted)
+    return False
+
+
 def _elsewhere(package: Any, part: str) -> bool:
     """Whether a part that a folder lacks is one of an installed package of the folder's name.
 
@@ -446,7 +459,10 @@ def _in_folders_above(name: str, file: str) -> importlib.machinery.ModuleSpec | 
         inside = folder / name
         if (folder / f"{name}.py").is_file() or inside.is_dir() and _has_python(inside):
             sys.path.append(str(folder))
-            return importlib.machinery.PathFinder.find_spec(name, [str(folder)])
+            for finder in sys.meta_path:  # packages among them may fail in part
+                found = None if isinstance(finder, Finder) else finder.find_spec(name, None)
+                if found is not None:
+                    return found
     return None
 
 

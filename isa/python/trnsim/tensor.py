@@ -836,6 +836,9 @@ class Tensor:
             return made
         if scalar_offset is None:
             return Tensor(source.ap(pairs, start, wanted.isa), wanted)
+        if isinstance(scalar_offset, (int, np.integer)):
+            limit = "a register or a tile of one element (a number is part of offset)"
+            fail("Tensor.ap", "scalar_offset", scalar_offset, limit)
         register = _register(scalar_offset)
         steps = [0] * len(source.shape)
         steps[int(indirect_dim) % len(steps)] = 1

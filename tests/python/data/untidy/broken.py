@@ -1,6 +1,7 @@
 """Kernels that fail, each in its way."""
 
 import nki
+import nki.isa as nisa
 import nki.language as nl
 
 
@@ -22,3 +23,12 @@ def asserts(a):
 @nki.jit
 def misspells(a):
     return nl.shared_hmb
+
+@nki.jit
+def gives_results_back(a):
+    return nisa.reciprocal(a)
+
+
+@nki.jit
+def does_nothing(a):
+    nl.ndarray((128, 8), dtype=nl.float32, buffer=nl.sbuf)

@@ -25,6 +25,19 @@ def plain():
     return nki.jit(made)
 
 
+def launcher(factor):
+    made = scaled(factor)
+
+    @nki.jit
+    def kernel(a):
+        return made(a)
+
+    def launch(a):
+        return kernel[1](a)
+
+    return launch, factor
+
+
 def both():
     first, second = scaled(1.0), scaled(2.0)
     return first, second
