@@ -196,6 +196,11 @@ class Parts(unittest.TestCase):
                 with self.assertRaisesRegex(ValueError, r"permute: dims: .*nl\.transpose"):
                     use(tile.permute((1, 0)))
                     tensor.flush()
+            cube = nl.ndarray((32, 32, 8), buffer=nl.sbuf)
+            nisa.memset(cube, 0.0)
+            nisa.tensor_copy(tile[:, 0:8], cube.permute((1, 0, 2))[3])
+            with self.assertRaisesRegex(ValueError, "got them as dimension 1"):
+                nisa.tensor_copy(cube, cube.permute((1, 0, 2)))
 
     def test_what_is_wrong_with_a_late_result_is_at_its_call(self) -> None:
         from trnsim import nl

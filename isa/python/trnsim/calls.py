@@ -261,7 +261,7 @@ def dma(
 
 
 def _as_moved(tensor: Tensor) -> Tensor:
-    """The tensor itself, but for a tile with its dimensions swapped, which DMA moves as it is."""
+    """The tensor itself, but for a tile with its dimensions moved, which DMA follows."""
     if type(tensor._late) is not Turned:
         return tensor
     return Tensor(tensor._view, tensor._dtype)

@@ -178,14 +178,15 @@ class Outside(Late):
 
 
 class Turned(Late):
-    """A tile whose two dimensions were swapped: DMA can follow, engines cannot."""
+    """A tile whose partitions are no longer first: DMA can follow, engines cannot."""
 
     __slots__ = ()
 
     def view(self, tensor: Tensor) -> View:
         wrong(
             "Tensor.permute: dims: expected the partitions to stay first where an engine reads or "
-            "writes, got (1, 0); nl.transpose or nisa.nc_transpose turns a tile"
+            f"writes, got them as dimension {tensor._view.partition_dim}; nl.transpose or "
+            "nisa.nc_transpose turns a tile"
         )
 
     def child(self, tensor: Tensor, view: View) -> Tensor:
@@ -680,7 +681,7 @@ class Tensor:
         order = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
         raw = self._raw()
         made = self._of(raw.permute([int(d) % self.ndim for d in order]))
-        if raw.ndim == 2 and made._late is None and raw.memory != "hbm":
+        if made._late is None and raw.memory != "hbm":
             if raw.partition_dim == 0 != made._view.partition_dim:
                 made._late = Turned()
         elif type(made._late) is Turned and made._view.partition_dim == 0:
