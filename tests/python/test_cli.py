@@ -160,8 +160,8 @@ class Traces(unittest.TestCase):
         self.assertRegex(error, r"broken\.py:19: AssertionError: expected one row, got 128")
         error = self.bad("broken.py:misspells", "--arg", A)
         self.assertRegex(error, r"broken\.py:25: .*shared_hmb.*shared_hbm")
-        error = self.bad("broken.py:gives_results_back", "--arg", A)
-        self.assertRegex(error, r"broken\.py:29: TypeError: .*'data'; calls of nki\.isa write into")
+        error = self.bad("broken.py:forgets_dst", "--arg", A)
+        self.assertRegex(error, r"broken\.py:29: nisa\.tensor_scalar: .*; expected \(dst, data, op0")
         error = self.bad("broken.py:does_nothing", "--arg", A)
         self.assertIn("does_nothing: gives no instruction", error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 import unittest
 from typing import Any
 
@@ -11,7 +12,7 @@ from recorder import Recorder, tracing
 from trace_support import NO_NATIVE
 
 if recorder.NATIVE:
-    from trnsim import enums, nisa, nisa_old, nl, tensor
+    from trnsim import by_value, calls, enums, nisa, nisa_old, nl, tensor
 
 
 @unittest.skipUnless(recorder.NATIVE, NO_NATIVE)
@@ -485,6 +486,91 @@ class Enumerations(unittest.TestCase):
         self.assertGreaterEqual(nisa.get_nc_version(), nisa.nc_version.gen2)
         self.assertEqual(nisa.reduce_cmd.load_reduce.value, 4)
         self.assertEqual(nisa.matmul_perf_mode.double_row, "double_row")
+
+
+@unittest.skipUnless(recorder.NATIVE, NO_NATIVE)
+class ByValue(unittest.TestCase):
+    """The package nki.isa: dst-first, and without dst a call gives a new tile back."""
+
+    def setUp(self) -> None:
+        self.isa = types.SimpleNamespace(**by_value.calls())
+        self.enter = tracing()
+        self.made: Recorder = self.enter.__enter__()
+        self.addCleanup(self.enter.__exit__, None, None, None)
+        self.x = nl.ndarray((128, 64), nl.float32, buffer=nl.sbuf)
+        self.w = nl.ndarray((128, 128), nl.bfloat16, buffer=nl.sbuf)
+
+    def emitted(self, tile: Any) -> Any:
+        tile.view_
+        return self.made.made[-1]
+
+    def test_a_call_without_dst_gives_a_new_tile(self) -> None:
+        isa, x = self.isa, self.x
+        y = isa.tensor_scalar(x, np.multiply, 5.0, False, np.subtract, 1.0, True)
+        self.assertEqual(y.shape, (128, 64))
+        made = self.emitted(y)
+        self.assertEqual(made.args[2:], ("MULTIPLY", "SUBTRACT", 5.0, 1.0, False, True))
+        made = self.emitted(isa.activation(nl.exp, x, scale=0.5))
+        self.assertEqual((made.name, made.args[1]), ("activation", "EXP"))
+        self.assertEqual(self.emitted(isa.activation(op=nl.exp, data=x)).name, "activation")
+        for shape, made in (
+            ((128, 1), isa.tensor_reduce(nl.add, x, axis=1)),
+            ((128, 64), isa.tensor_copy(x, dtype=nl.bfloat16)),
+            ((128, 128), isa.nc_matmul(self.w, self.w)),
+            ((128, 128), isa.nc_transpose(self.w, name="turn")),
+            ((128, 8), isa.memset((128, 8), 0.0, nl.bfloat16)),
+            ((128, 6), isa.bn_stats(x)),
+            ((128, 64), isa.tensor_tensor(x, x, op=nl.add)),
+            ((128, 8), isa.max8(src=x)),
+        ):
+            self.assertEqual(made.shape, shape)
+        tensor.flush()
+
+    def test_a_call_with_dst_is_dst_first(self) -> None:
+        isa, x = self.isa, self.x
+        d = nl.ndarray((128, 64), nl.float32, buffer=nl.sbuf)
+        for made in (
+            isa.tensor_scalar(d, x, nl.add, 1.0),
+            isa.tensor_scalar(dst=d, data=x, op0=nl.add, operand0=1.0),
+            isa.tensor_scalar(d, data=x, op0=nl.add, operand0=1.0, name="plus"),
+        ):
+            self.assertIs(made, calls.DONE)
+            self.assertEqual(self.made.made[-1].name, "TENSOR_SCALAR")
+        self.assertIs(isa.memset(d, 0.0), calls.DONE)
+
+    def test_what_fits_neither_form_is_told_of_both(self) -> None:
+        isa, x = self.isa, self.x
+        with self.assertRaisesRegex(
+            ValueError,
+            r"nisa.tensor_scalar: missing a required argument: 'op0'; expected \(dst, data, op0, "
+            r"operand0, ...\), or without dst, for a new tile, \(data, op0, operand0, ...\)",
+        ):
+            isa.tensor_scalar(x, x)
+        with self.assertRaisesRegex(ValueError, "nisa.tensor_tensor: data2: expected a tensor"):
+            isa.tensor_tensor(x, x, 3.0, nl.add)
+        with self.assertRaisesRegex(ValueError, "nisa.activation: .*begin with dst"):
+            isa.activation(x, x, nl.exp)
+        with self.assertRaisesRegex(
+            ValueError, "tensor_copy: .*unexpected keyword argument 'mask'"
+        ):
+            isa.tensor_copy(x, x, mask=None)
+        with self.assertRaisesRegex(
+            ValueError, r"nisa.rng: missing .*'dst'; expected \(dst, ...\)"
+        ):
+            isa.rng()
+        with self.assertRaises(TypeError):
+            isa.tensor_copy(dst=x)
+
+    def test_a_result_that_nobody_takes_is_a_forgotten_dst(self) -> None:
+        self.isa.activation_reduce(nl.exp, self.x, nl.add, nl.ndarray((128, 1)))
+        tensor.flush()  # its sum was what it was for
+        kept = self.isa.tensor_copy(self.x)
+        tensor.flush()
+        self.isa.tensor_copy(self.x)
+        with self.assertRaisesRegex(ValueError, "nisa.tensor_copy: dst: expected a tile to write"):
+            nl.ndarray((128, 1))
+            tensor.flush()
+        self.assertEqual(kept.shape, (128, 64))
 
 
 if __name__ == "__main__":

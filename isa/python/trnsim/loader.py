@@ -26,9 +26,6 @@ from typing import Any
 from trnsim import session, specs, stand_in
 
 
-_MISSING_ARGUMENT = re.compile(r"(\w+)\(\) missing \d+ required positional argument")
-
-
 class LoadError(Exception):
     """The file, or its kernel, cannot be had; the text names file, line and cause."""
 
@@ -331,12 +328,6 @@ def import_message(error: ImportError, file: str, line: int) -> str:
     return f"{file}:{line}: {describe(error)}"
 
 
-def _is_isa(name: str) -> bool:
-    from trnsim import packages
-
-    return name in packages.ISA
-
-
 def describe(error: BaseException) -> str:
     if isinstance(error, (session.error_type(), LoadError)):
         return str(error)
@@ -345,12 +336,6 @@ def describe(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, SyntaxError):
         return f"SyntaxError: {error.msg} ({error.filename}:{error.lineno})"
-    missing = _MISSING_ARGUMENT.match(text) if isinstance(error, TypeError) else None
-    if missing and _is_isa(missing[1]) and "new" in session.noted_generations():
-        text += (
-            "; calls of nki.isa write into their first argument, dst (those of neuronxcc.nki.isa "
-            "give their result back)"
-        )
     if isinstance(error, AttributeError) and error.name and "did you mean" not in text:
         text += specs.near(error.name, dir(error.obj))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

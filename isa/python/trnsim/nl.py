@@ -305,11 +305,14 @@ def load(src: Any, *, mask: Any = None, dtype: Any = None) -> Tensor:
 
 
 def store(dst: Any, value: Any = None, *, mask: Any = None) -> None:
-    """A tile (or a number) to HBM."""
+    """A tile (or a number) to HBM; to SBUF it is a copy on chip."""
     call = "nl.store"
     target = source(call, "dst", dst)
-    if target.memory != "hbm":
-        fail(call, "dst", target.memory, "a tensor in hbm")
+    if target.memory == "psum":
+        fail(call, "dst", target.memory, "a tensor in hbm or sbuf")
+    if target.memory == "sbuf":
+        assign(target, value, mask, call)
+        return
     some, box = mask_box(mask, target.shape)
     begin()
     if not some:

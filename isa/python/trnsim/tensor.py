@@ -48,6 +48,13 @@ def flush() -> None:
         _waiting = None
         late = tensor._late
         if late is not None:
+            # Held by nobody but us: the variable here and the argument there.
+            if type(late) is Result and late.dropped and sys.getrefcount(tensor) == 2:
+                late_lines.append(late.line)
+                try:
+                    wrong(late.dropped)
+                finally:
+                    late_lines.pop()
             late.view(tensor)
 
 
@@ -82,7 +89,9 @@ class Late:
 class Result(Late):
     """An instruction that is not emitted yet."""
 
-    __slots__ = ("emit", "memory", "memories", "dtype", "fixed", "line", "box", "accumulate")
+    __slots__ = (
+        "emit", "memory", "memories", "dtype", "fixed", "line", "box", "accumulate", "dropped"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -102,6 +111,7 @@ class Result(Late):
         self.box = box
         self.accumulate = accumulate  # adds into PSUM instead
         self.line = kernel_line()
+        self.dropped = ""  # what is wrong when the kernel drops it
 
     def into(self, view: View | None, emit: Emit, shape: Any = None) -> View:
         """Emits at the line of the call; without a view, into a tile made for it."""
