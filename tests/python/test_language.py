@@ -482,6 +482,52 @@ tile = nl.ndarray((8, 8), dtype="float32", buffer=psum)
         with self.assertRaisesRegex(ValueError, "tracing has no contents"):
             bool(self.x[0:1, 0:1])
 
+    def test_a_comparison_of_tiles_has_no_truth(self) -> None:
+        for choose in (
+            lambda: max(self.x, 0.0),
+            lambda: min(self.x, self.y),
+            lambda: max(self.x, np.float32(0)),
+            lambda: 1 if self.x == 0 else 2,
+        ):
+            with self.assertRaisesRegex(ValueError, "bool.. of a comparison of tiles .*nl.maximum"):
+                choose()
+        tensor.flush()
+        self.names()
+        self.assertIn(self.y, [self.x, self.y])  # asks whether it is the same tile, for nothing
+        self.assertFalse(self.x == self.y)
+        self.assertTrue(self.x != self.y)
+        tensor.flush()
+        self.assertEqual(self.names(), [])
+
+    def test_numpy_and_methods_of_arrays_are_told_what_nl_has(self) -> None:
+        self.assertEqual((np.float32(2) * self.x).shape, self.x.shape)
+        self.assertEqual((2**self.x).shape, (+self.x).shape)
+        for wanted, wrong in (
+            (r"np.exp: expected arrays or numbers, got a tile \(use nl.exp\)", np.exp),
+            (r"got an array \(nl.load\(nl.shared_constant", lambda t: t + np.ones((128, 512))),
+        ):
+            with self.assertRaisesRegex(ValueError, wanted):
+                wrong(self.x)
+        with self.assertRaisesRegex(AttributeError, "no attribute 'mean'; nl.mean is a function"):
+            self.x.mean(axis=1)
+        with self.assertRaisesRegex(
+            ValueError, r"nl.store: value: .* broadcasts to \[128, 512\], got \[64, 512\]"
+        ):
+            nl.store(self.hbm, self.x[0:64])
+
+    def test_masked_statistics_have_the_whole_shape(self) -> None:
+        rows = nl.arange(128)[:, None] < 72
+        for made in (nl.var(self.x, axis=1, mask=rows), nl.mean(self.x, axis=1, mask=rows)):
+            self.assertEqual(made.shape, (128, 1))
+        self.assertEqual(nl.softmax(self.x, axis=1, mask=rows).shape, self.x.shape)
+        tensor.flush()
+        self.names()
+        nothing = nl.arange(128)[:, None] >= 128
+        for function in (nl.var, nl.softmax):
+            function(self.x, axis=1, mask=nothing)
+        tensor.flush()
+        self.assertEqual(self.names(), [])
+
     def test_a_tensor_that_is_given_is_true(self) -> None:
         self.assertTrue(bool(self.x))
 

@@ -558,8 +558,14 @@ class ByValue(unittest.TestCase):
             ValueError, r"nisa.rng: missing .*'dst'; expected \(dst, ...\)"
         ):
             isa.rng()
-        with self.assertRaises(TypeError):
+        with self.assertRaisesRegex(ValueError, "tensor_copy: missing .*'src'; expected .dst, src"):
             isa.tensor_copy(dst=x)
+        with self.assertRaisesRegex(ValueError, "memset: .*'dtype'; expected"):
+            isa.memset(x, 0.0, dtype=nl.float32)
+        with self.assertRaisesRegex(
+            ValueError, "activation: .*'dtype'; expected .dst, op, data, b"
+        ):
+            isa.activation(dst=x, op=nl.exp, data=x, dtype=nl.float32)
 
     def test_a_result_that_nobody_takes_is_a_forgotten_dst(self) -> None:
         self.isa.activation_reduce(nl.exp, self.x, nl.add, nl.ndarray((128, 1)))

@@ -64,6 +64,8 @@ def _older(
     for name, what in given.items():
         if name in tiles and not isinstance(what, Tensor):
             return None
+        if name == "shape" and isinstance(what, Tensor):
+            return None
         if name in ("op", "op0", "op1") and what is not None:
             if not (callable(what) or isinstance(what, str)):
                 return None
@@ -78,7 +80,13 @@ def _either(name: str, newer: Callable[..., Any], older: Callable[..., Any] | No
     @functools.wraps(newer)
     def call(*args: Any, **kwargs: Any) -> Any:
         if "dst" in kwargs or form.takes(args, kwargs):
-            return newer(*args, **kwargs)
+            try:
+                return newer(*args, **kwargs)
+            except TypeError as error:
+                if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                    raise
+                what = str(error).partition("() ")[2]
+            wrong(f"nisa.{name}: {what}; expected ({', '.join(form.names)})")
         named = {key: what for key, what in kwargs.items() if key != "name"}
         given = _older(by_value, tiles, args, named) if by_value is not None else None
         if given is not None:

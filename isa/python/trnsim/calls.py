@@ -101,7 +101,9 @@ def same_memory(call: str, a: Tensor, an: str, b: Tensor, bn: str) -> None:
 
 
 def number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number, np.bool_))
+    return isinstance(value, (int, float, np.number, np.bool_)) or (
+        isinstance(value, np.ndarray) and value.ndim == 0
+    )
 
 
 def scalar(call: str, operand: str, value: Any, rows: int, bits: bool = False) -> Any:
@@ -315,7 +317,10 @@ def stretch(call: str, view: View, shape: Sequence[int]) -> View:
     if view.size == math.prod(shape):
         return view.reshape(list(shape))
     if len(sizes) < len(shape):
-        view = view.reshape([sizes[0]] + [1] * (len(shape) - len(sizes)) + sizes[1:])
+        sizes = sizes[:1] + [1] * (len(shape) - len(sizes)) + sizes[1:]
+        view = view.reshape(sizes)
+    if len(sizes) > len(shape) or any(a not in (1, b) for a, b in zip(sizes, shape)):
+        fail(call, "value", list(view.shape), f"a shape that broadcasts to {list(shape)}")
     return view.broadcast_to(list(shape))
 
 

@@ -880,7 +880,10 @@ def index_pattern(
     call: str, pattern: Sequence[Sequence[int]], offset: Any, channel: Any
 ) -> tuple[int, int, list[tuple[int, int]]]:
     """[[step, count], ...] outermost first, as the builder takes it: innermost first."""
-    pairs = [tuple(int(n) for n in pair) for pair in pattern]
+    try:
+        pairs = [tuple(int(n) for n in pair) for pair in pattern]
+    except TypeError:
+        pairs = [()]
     if len(pairs) > 4 or any(len(pair) != 2 for pair in pairs):
         fail(call, "pattern", pattern, "up to four [step, count] pairs")
     return int(offset), int(channel), [(step, count) for step, count in reversed(pairs)]

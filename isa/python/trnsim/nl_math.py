@@ -180,7 +180,7 @@ def _per_partition(t: Tensor, other: Tensor, shape: Sequence[int]) -> bool:
     )
 
 
-def spread(t: Tensor, shape: Sequence[int]) -> Tensor:
+def spread(t: Tensor, shape: Sequence[int], call: str = "nl.broadcast_to") -> Tensor:
     """t broadcast to a shape: free axes by strides, partitions by a matmul with ones."""
     shape = tuple(shape)
     if t.shape == shape:
@@ -194,6 +194,8 @@ def spread(t: Tensor, shape: Sequence[int]) -> Tensor:
         t = broadcast_partitions(t, shape[0])
     if t.shape == shape:
         return t
+    if any(a not in (1, b) for a, b in zip(t.shape, shape)):
+        fail(call, "src", list(t.shape), f"a shape that broadcasts to {list(shape)}")
     return Tensor(t.view_.broadcast_to(list(shape)), t._dtype)
 
 
@@ -449,24 +451,28 @@ def var(x: Any, axis: Any, dtype: Any, mask: Any, keepdims: bool) -> Tensor:
     if axes != free_axes(v):
         fail(call, "axis", axis, f"all free axes {free_axes(v)}")
     some, box = mask_box(mask, v.shape)
-    rows = v.shape[0]
-    flat = v.view_ if box is None else crop(v, box)
-    rows = flat.shape[0]
-    width = flat.size // rows
-    flat = flat.reshape([rows, width])
+    both = new((v.shape[0], 2), float32)
+    if some:
+        _bn_records(call_of("var"), v.view_ if box is None else crop(v, box), both.view_, box)
+    found = both[:, 1:2]
+    out = v.dtype if dtype is None else dtype_of(dtype, call)
+    made = found if out.isa == "fp32" else cast(found, out)
+    return made if not keepdims else made.reshape((v.shape[0],) + (1,) * (v.ndim - 1))
+
+
+def _bn_records(api: Call, data: Any, both: Any, box: Any) -> None:
+    """Mean and variance of each row into `both`, in the rows that a mask leaves."""
+    rows = data.shape[0]
+    width = data.size // rows
+    flat = data.reshape([rows, width])
     pieces = -(-width // 512)
     records = new((rows, pieces * 6), float32)
-    api = call_of("var")
     builder = begin()
     for n in range(pieces):
         part = flat[:, n * 512 : min(width, (n + 1) * 512)]
         builder.emit(api.id, "BN_STATS", "vector", part, records.view_[:, n * 6 : (n + 1) * 6])
-    both = new((rows, 2), float32)
-    builder.emit(api.id, "BN_AGGR", "vector", records.view_, both.view_)
-    found = both[:, 1:2]
-    out = v.dtype if dtype is None else dtype_of(dtype, call)
-    made = found if out.isa == "fp32" else cast(found, out)
-    return made if not keepdims else made.reshape((rows,) + (1,) * (v.ndim - 1))
+    target = both if box is None else both[box[0][0] : box[0][1]]
+    builder.emit(api.id, "BN_AGGR", "vector", records.view_, target)
 
 
 def softmax(x: Any, axis: Any, dtype: Any, mask: Any) -> Tensor:
@@ -480,6 +486,8 @@ def softmax(x: Any, axis: Any, dtype: Any, mask: Any) -> Tensor:
     builder = begin()
     api = call_of("softmax")
     some, box = mask_box(mask, v.shape)
+    if not some:
+        return new(v.shape, out)
     view = v.view_ if box is None else crop(v, box)
     rows = view.shape[0]
     top, total, scale = (new((rows, 1), float32) for _ in range(3))
@@ -523,6 +531,8 @@ def rms_norm(x: Any, w: Any, axis: Any, n: Any, epsilon: float, dtype: Any, mask
     builder = begin()
     api = call_of("rms_norm")
     some, box = mask_box(mask, v.shape)
+    if not some:
+        return new(v.shape, out)
     view = v.view_ if box is None else crop(v, box)
     rows = view.shape[0]
     count = float(n) if n is not None else float(view.size // rows)

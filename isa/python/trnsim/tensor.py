@@ -279,18 +279,22 @@ class Tiles(Late):
         return made
 
 
+_COMPARING = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+
+
 class Tensor:
     """A tensor or a part of one: a shape and a type over storage in HBM, SBUF or PSUM."""
 
     __slots__ = ("_view", "_dtype", "_shape", "_late", "_memory", "_origin", "__weakref__")
-    __array_ufunc__ = None  # NumPy's operators leave tiles to ours
 
     _view: Any
     _dtype: DType | None
     _shape: tuple[int, ...] | None
     _late: Late | None
     _memory: str | None
-    _origin: Any  # the tensor and the key that an index expression was used with
+    # The tensor and the key that an index expression was used with; of a comparison None, and
+    # whether its two tiles are the same one.
+    _origin: Any
 
     def __init__(self, view: View, dtype: DType | None = None, memory: str | None = None) -> None:
         self._view = view
@@ -299,6 +303,30 @@ class Tensor:
         self._late = None
         self._memory = memory
         self._origin = None
+
+    def __getattr__(self, name: str) -> Any:
+        hint = ""
+        if name in _module("packages").LANGUAGE:
+            hint = f"; nl.{name} is a function: nl.{name}(tile, ...)"
+        raise AttributeError(f"a tile has no attribute {name!r}{hint}", name=name, obj=self)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """NumPy's numbers take part as numbers do; its functions are not of tiles."""
+        name = {"true_divide": "divide", "remainder": "mod"}.get(ufunc.__name__, ufunc.__name__)
+        if method == "__call__" and len(inputs) == 2 and not kwargs:
+            left, right = inputs
+            if not isinstance(left, Tensor) and np.ndim(left) == 0 and isinstance(right, Tensor):
+                made = right._binary(name, left, True)
+                if name in _COMPARING and isinstance(made, Tensor):
+                    made._origin = (None, None)
+                return made
+        if any(isinstance(given, np.ndarray) and given.ndim for given in inputs):
+            wrong(
+                f"np.{ufunc.__name__}: expected a tile or a number beside a tile, got an array "
+                f"(nl.load(nl.shared_constant(array)) makes a tile of one)"
+            )
+        instead = f"nl.{name}" if name in _module("packages").LANGUAGE else "a function of nl"
+        wrong(f"np.{ufunc.__name__}: expected arrays or numbers, got a tile (use {instead})")
 
     def _came_from(self, parent: Tensor, key: Any) -> bool:
         origin = self._origin
@@ -888,6 +916,17 @@ class Tensor:
     def _binary(self, op: str, other: Any, reverse: bool = False) -> Tensor:
         return _module("nl_math").operator(op, self, other, reverse)
 
+    def _compared(self, op: str, other: Any) -> Any:
+        made = self._binary(op, other)
+        if isinstance(made, Tensor):
+            same = None
+            if isinstance(other, Tensor) and op in ("equal", "not_equal"):
+                late = self._late is not None or other._late is not None
+                same = not late and _same_view(self._view, other._view)
+                same = same == (op == "equal")
+            made._origin = (None, same)
+        return made
+
     def __add__(self, other: Any) -> Tensor:
         return self._binary("add", other)
 
@@ -915,6 +954,9 @@ class Tensor:
     def __pow__(self, other: Any) -> Tensor:
         return self._binary("power", other)
 
+    def __rpow__(self, other: Any) -> Tensor:
+        return self._binary("power", other, True)
+
     def __mod__(self, other: Any) -> Tensor:
         return self._binary("mod", other)
 
@@ -938,25 +980,25 @@ class Tensor:
         return self._binary("right_shift", other)
 
     def __lt__(self, other: Any) -> Tensor:
-        return self._binary("less", other)
+        return self._compared("less", other)
 
     def __le__(self, other: Any) -> Tensor:
-        return self._binary("less_equal", other)
+        return self._compared("less_equal", other)
 
     def __gt__(self, other: Any) -> Tensor:
-        return self._binary("greater", other)
+        return self._compared("greater", other)
 
     def __ge__(self, other: Any) -> Tensor:
-        return self._binary("greater_equal", other)
+        return self._compared("greater_equal", other)
 
     def __eq__(self, other: Any) -> Any:  # type: ignore[override]
         if isinstance(other, (Tensor, int, float, np.number)):
-            return self is other if other is self else self._binary("equal", other)
+            return True if other is self else self._compared("equal", other)
         return NotImplemented
 
     def __ne__(self, other: Any) -> Any:  # type: ignore[override]
         if isinstance(other, (Tensor, int, float, np.number)):
-            return self._binary("not_equal", other)
+            return self._compared("not_equal", other)
         return NotImplemented
 
     __hash__ = object.__hash__
@@ -965,6 +1007,9 @@ class Tensor:
         from trnsim import nl
 
         return nl.negative(self)
+
+    def __pos__(self) -> Tensor:
+        return self
 
     def __abs__(self) -> Tensor:
         from trnsim import nl
@@ -1011,9 +1056,24 @@ class Tensor:
         )
 
     def __bool__(self) -> bool:
+        compared = self._origin
+        if compared is not None and compared[0] is None:
+            return self._truth(compared[1])
         if self.size > 1:
             return True  # `if bias:` asks whether it was given; many values have no one truth
         return self._no_contents("bool()")
+
+    def _truth(self, same: bool | None) -> bool:
+        """Of a comparison of tiles: whether they are the same one; of values there is none."""
+        global _waiting
+        if same is None:
+            wrong(
+                f"bool() of a comparison of tiles {list(self.shape)}: tracing has no contents "
+                "(nl.where, nl.maximum and nl.minimum choose element by element)"
+            )
+        if _waiting is self:
+            _waiting = None  # nobody asked for the elements
+        return same
 
     def __float__(self) -> float:
         return self._no_contents("float()")
@@ -1202,10 +1262,19 @@ class Register:
     def __rshift__(self, other: Any) -> Register:
         return self._alu("SHR", other)
 
-    def __index__(self) -> int:
+    def _unknown(self, *_: Any) -> Any:
         wrong("register: its value is not known while tracing; use nl.ds, nl.fori_loop or .ap")
 
-    __int__ = __index__
+    __index__ = __int__ = __float__ = _unknown
+    __lt__ = __le__ = __gt__ = __ge__ = _unknown
+
+    def __eq__(self, other: Any) -> Any:
+        if other is self:
+            return True
+        known = isinstance(other, (Register, int, float, np.number))
+        return self._unknown() if known else NotImplemented
+
+    __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
         from trnsim import loops
