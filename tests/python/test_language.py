@@ -32,7 +32,7 @@ LATER = {"nisa.nc_matmul_mx", "nisa.quantize_mx"}
 LATER_TYPES = {"nl.float8_e4m3fn_x4", "nl.float8_e5m2_x4", "nl.float4_e2m1fn_x4"}
 
 if recorder.NATIVE:
-    from trnsim import loops, nisa_old, nl, session, tensor
+    from trnsim import loops, nisa, nisa_old, nl, session, tensor
 
     SHADOW = str(ROOT / "isa" / "python" / "shadow")
     if SHADOW not in sys.path:
@@ -514,6 +514,38 @@ tile = nl.ndarray((8, 8), dtype="float32", buffer=psum)
             ValueError, r"nl.store: value: .* broadcasts to \[128, 512\], got \[64, 512\]"
         ):
             nl.store(self.hbm, self.x[0:64])
+
+    def test_arguments_of_another_kind_are_refused_by_name(self) -> None:
+        t, hbm = self.x, self.hbm
+        for wanted, call in (
+            (
+                "nisa.tensor_reduce: axis: .* within 1..1, got 2",
+                lambda: nisa_old.tensor_reduce("add", t, 2),
+            ),
+            ("nl.max: axis: .*, got -2", lambda: nl.max(t, axis=-2)),
+            ("nl.mean: axis: expected an int, got 'x'", lambda: nl.mean(t, axis="x")),
+            ("nl.multiply: y: expected a tile .nisa.iota", lambda: t * nl.arange(512)[None, :]),
+            ("nl.less: y: expected a tile .nisa.iota", lambda: nl.arange(512)[None, :] > t),
+            ("nl.ndarray: shape: expected a tuple of ints, got None", lambda: nl.ndarray(None)),
+            (
+                "nl.ndarray: address: expected .partition, byte",
+                lambda: nl.ndarray((4, 4), address=3),
+            ),
+            ("nl.ndarray: name: expected text, got 3", lambda: nl.ndarray((4, 4), name=3)),
+            ("nl.broadcast_to: shape: expected a tuple", lambda: nl.broadcast_to(t, 4)),
+            ("nl.log: math domain error, of -1", lambda: nl.log(-1)),
+            ("dst: expected a tile, got 3", lambda: nisa_old.tensor_copy(t, dst=3)),
+            ("nisa.reciprocal: dst: expected a tensor", lambda: nisa.reciprocal(None, t)),
+            ("pattern: expected up to four .step, count", lambda: nisa.iota(t, [1, 512])),
+            ("nisa.topk: k: expected at least 1, got -1", lambda: nisa.topk(t, t, t, -1)),
+            ("nisa.dma_compute: srcs: expected 1 to 16", lambda: nisa.dma_compute(hbm, None)),
+            (
+                "nisa.dma_copy: dge_mode: expected a member",
+                lambda: nisa.dma_copy(t, hbm, dge_mode=[]),
+            ),
+        ):
+            with self.subTest(wanted), self.assertRaisesRegex(ValueError, wanted):
+                call()
 
     def test_masked_statistics_have_the_whole_shape(self) -> None:
         rows = nl.arange(128)[:, None] < 72

@@ -77,6 +77,8 @@ def no_tensor(call: str, operand: str, what: Any) -> NoReturn:
 
 def match(call: str, a: Tensor, name: str, b: Tensor, other: str) -> None:
     """Two operands have the same partitions and elements in each."""
+    if not isinstance(a, Tensor):
+        no_tensor(call, name, a)
     x, y = a.shape, b.shape
     if x == y:
         return
@@ -403,13 +405,31 @@ def check_bits(call: str, op: str, *tensors: Tensor) -> None:
                 fail(call, "op", f"{op.lower()} of {t.dtype}", "integers for a bitwise operation")
 
 
-def axes_of(call: str, axis: Any, ndim: int, keepdims_ok: bool = True) -> list[int]:
-    """Free axes as sorted indices: they must be the last ones."""
-    given = list(axis) if isinstance(axis, (tuple, list)) else [axis]
-    axes = sorted({int(a) % ndim if -ndim <= int(a) < ndim else int(a) for a in given})
+def axes_of(call: str, axis: Any, ndim: int) -> list[int]:
+    """Free axes as sorted indices, without repeats."""
+    given = axis if isinstance(axis, (tuple, list)) else [axis]
+    axes = sorted({a % ndim if -ndim <= a < 0 else a for a in integers(call, "axis", given)})
     if not axes or axes[0] < 1 or axes[-1] >= ndim:
         fail(call, "axis", axis, f"free axes within 1..{ndim - 1}")
     return axes
+
+
+def integer(call: str, operand: str, value: Any, low: int | None = None) -> int:
+    """A whole number, not under `low`."""
+    try:
+        made = int(value)
+    except (TypeError, ValueError, OverflowError):
+        fail(call, operand, repr(value), "an int")
+    if low is not None and made < low:
+        fail(call, operand, made, f"at least {low}")
+    return made
+
+
+def integers(call: str, operand: str, values: Any) -> list[int]:
+    """Whole numbers of a tuple or list: a shape, axes."""
+    if isinstance(values, (Tensor, str)) or not hasattr(values, "__iter__"):
+        fail(call, operand, repr(values), "a tuple of ints")
+    return [integer(call, operand, value) for value in values]
 
 
 def none_of(call: str, **given: Any) -> None:

@@ -101,7 +101,7 @@ def mode_of(call: str, mode: Any) -> str | None:
         return _MODES[mode]
     except (KeyError, TypeError):
         pass
-    if mode in _OLD_MODES:
+    if isinstance(mode, int) and mode in _OLD_MODES:
         return _OLD_MODES[mode]
     fail(call, "dge_mode", mode, "a member of nisa.dge_mode")
 
@@ -109,6 +109,8 @@ def mode_of(call: str, mode: Any) -> str | None:
 def skips(call: str, mode: Any) -> bool:
     """Whether accesses out of bounds are left out instead of being errors."""
     name = getattr(mode, "name", mode)
+    if not isinstance(name, (str, int, type(None))):
+        fail(call, "oob_mode", mode, "nisa.oob_mode.error or skip")
     if name in ("error", 0, None):
         return False
     if name in ("skip", 1):

@@ -253,6 +253,10 @@ def make(
     where = buffer_of(buffer, call)
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
+    if not isinstance(shape, (tuple, list)) and not hasattr(shape, "__iter__"):
+        fail(call, "shape", repr(shape), "a tuple of ints")
+    if not isinstance(name or "", str):
+        fail(call, "name", repr(name), "text")
     sizes = []
     partition = 0
     for d, size in enumerate(shape):
@@ -276,7 +280,13 @@ def make(
         fail(call, f"shape[{partition}]", sizes[partition], "at most 128 partitions")
     if isinstance(where, Allocator) and not _automatic:
         return _placed(sizes, partition, dtype, where, name or "")
-    place = None if address is None else (int(address[0] or 0), int(address[1]))
+    place = None
+    if address is not None:
+        try:
+            row, byte = address
+            place = (int(row or 0), int(byte))
+        except (TypeError, ValueError):
+            fail(call, "address", repr(address), "(partition, byte)")
     if partition > 0 and place is None and where.memory == "sbuf":
         if dtype.itemsize * math.prod(sizes) // sizes[partition] > SBUF_PARTITION_BYTES:
             return _apart(sizes, partition, dtype, name or "")

@@ -6,14 +6,19 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from trnsim import enums
 from trnsim.calls import (
     DONE,
     Call,
     Instruction,
+    axes_of,
     check_bits,
     dma,
     front,
+    integer,
+    integers,
     later,
     match,
     memset as _memset,
@@ -672,15 +677,7 @@ _DIMS = ("X", "XY", "XYZ", "XYZW")
 
 def reduce_view(call: str, data: View, axis: Any, ndim: int) -> tuple[View, str]:
     """The operand with its reduced axes innermost, and how many those are."""
-    given = list(axis) if isinstance(axis, (tuple, list)) else [axis]
-    axes = []
-    for a in given:
-        a = int(a)
-        at = a + ndim if a < 0 else a
-        if not 1 <= at < ndim:
-            fail(call, "axis", a, f"free axes within 1..{ndim - 1}")
-        axes.append(at)
-    axes = sorted(set(axes))
+    axes = axes_of(call, axis, ndim)
     view = front(data)
     if axes != list(range(ndim - len(axes), ndim)):
         view = view.permute([d for d in range(ndim) if d not in axes] + axes)
@@ -882,11 +879,13 @@ def index_pattern(
     """[[step, count], ...] outermost first, as the builder takes it: innermost first."""
     try:
         pairs = [tuple(int(n) for n in pair) for pair in pattern]
-    except TypeError:
+    except (TypeError, ValueError):
         pairs = [()]
     if len(pairs) > 4 or any(len(pair) != 2 for pair in pairs):
         fail(call, "pattern", pattern, "up to four [step, count] pairs")
-    return int(offset), int(channel), [(step, count) for step, count in reversed(pairs)]
+    base = integer(call, "offset", offset)
+    rows = integer(call, "channel_multiplier", channel)
+    return base, rows, [(step, count) for step, count in reversed(pairs)]
 
 
 def _pattern_elements(call: str, pattern: Any, tensor: Tensor, operand: str) -> None:
@@ -1043,7 +1042,7 @@ def emit_range_select(
         tile(call, "bound1", bound1),
         alu_of(call, "comp_op0", comp_op0),
         alu_of(call, "comp_op1", comp_op1),
-        int(range_start),
+        integer(call, "range_start", range_start, 0),
         res,
         command_of(call, reduce_cmd) if res is not None else "IDLE",
     )
@@ -1121,7 +1120,10 @@ NC_STREAM_SHUFFLE = Call("nisa.nc_stream_shuffle", src="src", dst="dst", mask="s
 
 
 def shuffle_list(call: str, shuffle_mask: Sequence[Any]) -> list[int]:
-    picked = [int(getattr(s, "base", s)) for s in shuffle_mask]
+    if not isinstance(shuffle_mask, (list, tuple, range, np.ndarray)):
+        fail(call, "shuffle_mask", repr(shuffle_mask), "32 numbers within 0..31, or 255")
+    given = [getattr(s, "base", s) for s in shuffle_mask]
+    picked = integers(call, "shuffle_mask", given)
     if len(picked) != 32 or any(not (0 <= s < 32 or s == 255) for s in picked):
         fail(call, "shuffle_mask", picked, "32 numbers within 0..31, or 255")
     return picked
@@ -1196,6 +1198,8 @@ def nc_match_replace8(
 ) -> Instruction:
     """dst = data with the first occurrence of each of eight values replaced."""
     call = "nisa.nc_match_replace8"
+    if not number(imm):
+        fail(call, "imm", repr(imm), "a number")
     builder = begin()
     v = tile(call, "data", data)
     w = tile(call, "vals", vals)
@@ -1228,7 +1232,7 @@ def local_gather(
     builder = begin()
     v = tile(call, "src_buffer", src_buffer)
     i = tile(call, "index", index)
-    if int(num_elem_per_idx) not in (1, 2, 4, 8, 16, 32):
+    if integer(call, "num_elem_per_idx", num_elem_per_idx) not in (1, 2, 4, 8, 16, 32):
         fail(call, "num_elem_per_idx", num_elem_per_idx, "1, 2, 4, 8, 16 or 32")
     count = num_valid_indices
     if count is None:
@@ -1241,7 +1245,7 @@ def local_gather(
         i,
         tile(call, "dst", dst),
         int(num_elem_per_idx),
-        int(count),
+        integer(call, "num_valid_indices", count, 0),
     )
     return DONE
 
@@ -1312,7 +1316,7 @@ def topk(
     call = "nisa.topk"
     builder = begin()
     v = tile(call, "src", src)
-    count = src.size // src.shape[0] * 16 if n is None else int(n)
+    count = src.size // src.shape[0] * 16 if n is None else integer(call, "n", n, 1)
     builder.emit(
         TOPK.id,
         "TOPK",
@@ -1321,7 +1325,7 @@ def topk(
         tile(call, "val_dst", val_dst),
         tile(call, "idx_dst", idx_dst),
         count,
-        int(k),
+        integer(call, "k", k, 1),
     )
     return DONE
 
@@ -1485,6 +1489,9 @@ def dma_compute(
     builder = begin()
     if isinstance(srcs, Tensor):
         srcs = [srcs]
+    if not isinstance(srcs, (list, tuple)):
+        fail(call, "srcs", repr(srcs), "1 to 16 tensors")
+    source(call, "dst", dst)
     if not 1 <= len(srcs) <= 16:
         fail(call, "srcs", len(srcs), "1 to 16 sources")
     if reduce_op is not None and alu_of(call, "reduce_op", reduce_op) != "ADD":
@@ -1510,7 +1517,7 @@ def transposed_shape(call: str, src: Tensor, axes: Any) -> tuple[int, ...]:
     wanted = _AXES.get(len(shape))
     if wanted is None:
         fail(call, "src", list(shape), "2, 3 or 4 dimensions")
-    if axes is not None and tuple(int(a) for a in axes) != wanted:
+    if axes is not None and tuple(integers(call, "axes", axes)) != wanted:
         fail(call, "axes", tuple(axes), f"{wanted} for {len(shape)} dimensions")
     return tuple([shape[a] for a in wanted])
 
@@ -1562,7 +1569,7 @@ def core_barrier(
 ) -> Instruction:
     """Waits until both cores of a logical core are here."""
     call = "nisa.core_barrier"
-    if sorted(int(c) for c in cores) not in ([0, 1], [0]):
+    if sorted(integers(call, "cores", cores)) not in ([0, 1], [0]):
         fail(call, "cores", tuple(cores), "(0, 1)")
     begin().core_barrier(CORE_BARRIER.id, engine_of(call, engine) or "gpsimd")
     return DONE
@@ -1584,10 +1591,10 @@ def sendrecv(
     """Swaps tiles with the other core of a logical core."""
     call = "nisa.sendrecv"
     builder = begin()
-    peer = int(send_to_rank)
+    peer = integer(call, "send_to_rank", send_to_rank)
     if peer not in (0, 1):
         fail(call, "send_to_rank", peer, "0 or 1")
-    if recv_from_rank is not None and int(recv_from_rank) not in (0, 1):
+    if recv_from_rank is not None and integer(call, "recv_from_rank", recv_from_rank) not in (0, 1):
         fail(call, "recv_from_rank", recv_from_rank, "0 or 1")
     for operand, t in (("src", src), ("dst", dst)):
         if source(call, operand, t).memory != "sbuf":
@@ -1620,7 +1627,8 @@ def register_alloc(x: Any = None) -> Register:
         return made
     if isinstance(x, Register):
         return Register(builder.register(x.native))
-    return Register(builder.register(None if x is None else int(x)))
+    first = None if x is None else integer("nisa.register_alloc", "x", x)
+    return Register(builder.register(first))
 
 
 def _a_register(call: str, operand: str, what: Any) -> Any:
@@ -1633,7 +1641,7 @@ def register_move(dst: Register, src: Any = None, imm: Any = None) -> Instructio
     """dst = an int or another register."""
     call = "nisa.register_move"
     value = src if src is not None else imm
-    native = value.native if isinstance(value, Register) else int(value)
+    native = value.native if isinstance(value, Register) else integer(call, "src", value)
     begin().register_move(_a_register(call, "dst", dst), native)
     return DONE
 

@@ -13,8 +13,11 @@ from typing import Any
 from trnsim import enums, nisa
 from trnsim.calls import (
     DONE,
+    axes_of,
     check_bits,
     dma,
+    integer,
+    integers,
     later,
     match,
     memset as _memset,
@@ -175,7 +178,7 @@ def nc_transpose(
     """data.T: in PSUM from the Tensor engine, in SBUF from Vector."""
     call = "nisa.nc_transpose"
     v = _operand(call, "data", data)
-    if dst is not None and engine is None and dst.memory == "psum" and v.memory == "sbuf":
+    if isinstance(dst, Tensor) and engine is None and dst.memory == "psum" and v.memory == "sbuf":
         engine = "tensor"
     chosen = nisa.transpose_engine(call, v, engine)
     shape = (v.size // v.shape[0], v.shape[0])
@@ -327,7 +330,7 @@ def reduce(
     v = _operand(call, "data", data)
     if axis is None:
         fail(call, "axis", None, "free axes")
-    axes = [int(a) for a in axis] if isinstance(axis, (tuple, list)) else [int(axis)]
+    axes = axes_of(call, axis, v.ndim)
     shape = nisa.reduced_shape(v.shape, axes, keepdims)
     some, box = mask_box(mask, v.shape)
 
@@ -959,7 +962,7 @@ def memset(
             _memset(builder, nisa.MEMSET, view, value, chosen)
         return dst
     return result(
-        tuple([int(s) for s in shape]),
+        tuple(integers(call, "shape", shape)),
         _type(call, dtype, float32),
         lambda builder, d, take: _memset(builder, nisa.MEMSET, d, value, chosen),
         memories=("sbuf",) if chosen == "gpsimd" else ("sbuf", "psum"),
@@ -1042,6 +1045,8 @@ def nc_match_replace8(
 ) -> Any:
     """data with the first occurrence of each of eight values replaced."""
     call = "nisa.nc_match_replace8"
+    if not number(imm):
+        fail(call, "imm", repr(imm), "a number")
     v, w = _operand(call, "data", data), _operand(call, "vals", vals)
     _no_mask(call, mask, v.shape)
     where = None if dst_idx is None else source(call, "dst_idx", dst_idx)
@@ -1090,10 +1095,12 @@ def local_gather(
     call = "nisa.local_gather"
     v, i = _operand(call, "src_buffer", src_buffer), _operand(call, "index", index)
     _no_mask(call, mask, v.shape)
-    per = int(num_elem_per_idx)
+    per = integer(call, "num_elem_per_idx", num_elem_per_idx)
     if per not in (1, 2, 4, 8, 16, 32):
         fail(call, "num_elem_per_idx", per, "1, 2, 4, 8, 16 or 32")
-    count = i.size // i.shape[0] * 16 if num_valid_indices is None else int(num_valid_indices)
+    count = i.size // i.shape[0] * 16
+    if num_valid_indices is not None:
+        count = integer(call, "num_valid_indices", num_valid_indices, 1)
     shape = (v.shape[0], count) if per == 1 else (v.shape[0], count, per)
     return result(
         shape,

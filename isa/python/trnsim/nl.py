@@ -191,6 +191,8 @@ def empty_like(a: Any, dtype: Any = None, *, buffer: Any = None, name: str = "")
 
 def full_like(a: Any, fill_value: Any, dtype: Any = None, *, buffer: Any = None) -> Tensor:
     """One value in another tensor's shape and type."""
+    if not number(fill_value):
+        fail("nl.full_like", "fill_value", repr(fill_value), "a number")
     shape, kind, where = _like(a, dtype, buffer)
     return _filled("nl.full_like", shape, fill_value, kind, _buffer(where), "")
 
@@ -211,7 +213,7 @@ RAND = Call("nl.rand", dst="shape")
 def rand(shape: Any, dtype: Any = float32) -> Tensor:
     """Uniform numbers in [0, 1): random bits, scaled."""
     builder = begin()
-    sizes = [int(s) for s in shape]
+    sizes = calls.integers("nl.rand", "shape", shape)
     bits = builder.tensor("sbuf", sizes, "uint32")
     builder.emit(RAND.id, "RNG", None, bits)
     made = Tensor(builder.tensor("sbuf", sizes, dtype_of(dtype, "nl.rand").isa))
@@ -243,7 +245,7 @@ def random_seed(seed: Any, mask: Any = None) -> None:
             view = calls.to_sbuf(load(seed)).view_
     else:
         view = builder.tensor("sbuf", [1, 1], "int32")
-        calls.memset(builder, SEED, view, int(seed))
+        calls.memset(builder, SEED, view, calls.integer("nl.random_seed", "seed", seed))
     if view.dtype not in ("int32", "uint32", "fp32"):
         fail("nl.random_seed", "seed", view.dtype, "a 32-bit type")
     builder.emit(SEED.id, "SET_RNG_SEED", "vector", view[0:1, 0:1])
@@ -252,7 +254,10 @@ def random_seed(seed: Any, mask: Any = None) -> None:
 def shared_constant(constant: Any, dtype: Any = None) -> Tensor:
     """A constant in HBM that is loaded with the program: a NumPy array, or the path of a .npy."""
     if isinstance(constant, str):
-        constant = np.load(constant, mmap_mode="r")
+        try:
+            constant = np.load(constant, mmap_mode="r")
+        except (OSError, ValueError) as error:
+            wrong(f"nl.shared_constant: {error}")
     shape = getattr(constant, "shape", None)
     if shape is None:
         constant = np.asarray(constant)
@@ -273,6 +278,9 @@ IDENTITY = Call("nl.shared_identity_matrix", src="identity", dst="dst")
 def shared_identity_matrix(n: int, dtype: Any = uint8, dst: Tensor | None = None) -> Tensor:
     """An identity in SBUF, copied from a constant in HBM."""
     call = "nl.shared_identity_matrix"
+    n = calls.integer(call, "n", n, 1)
+    if dst is not None:
+        source(call, "dst", dst)
     kind = dtype_of(dtype, call) if dst is None else dst.dtype
     builder = begin()
     constant = builder.tensor("hbm", [int(n), int(n)], kind.isa, kind="constant")
@@ -419,7 +427,7 @@ def static_cast(value: Any, dtype: Any) -> Any:
 def broadcast_to(src: Any, shape: Any, *args: Any) -> Tensor:
     """Free axes repeat by strides; partitions by a matmul with ones (in HBM: by strides)."""
     t = source("nl.broadcast_to", "src", src)
-    sizes = tuple([int(s) for s in shape])
+    sizes = tuple(calls.integers("nl.broadcast_to", "shape", shape))
     if t.memory == "hbm":
         return Tensor(t.view_.broadcast_to(list(sizes)), t._dtype)
     return nl_math.spread(t, sizes)
@@ -593,6 +601,7 @@ copy = _named(copy)
 
 
 def _all_free(x: Any, axis: Any) -> Any:
+    source("reduction", "x", x)
     return list(_steps(x.ndim, 1))[1:] if axis is None else axis
 
 
@@ -754,8 +763,8 @@ def all_reduce(
     axes = program_axes if isinstance(program_axes, (list, tuple)) else [program_axes]
     s = current()
     count = 1
-    for a in axes:
-        count *= s.grid[int(a)] if int(a) < len(s.grid) else 1
+    for a in calls.integers(call, "program_axes", axes):
+        count *= s.grid[a] if 0 <= a < len(s.grid) else 1
     if count == 1:
         return t
     if count != 2 or getattr(s, "cores", 1) != 2:

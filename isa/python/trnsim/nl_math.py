@@ -13,6 +13,7 @@ from typing import Any
 from trnsim import nisa, nisa_old, ops
 from trnsim.calls import (
     Call,
+    axes_of,
     broadcast_partitions,
     broadcast_shape,
     cast,
@@ -25,7 +26,7 @@ from trnsim.calls import (
     turn,
 )
 from trnsim.dtypes import DType, dtype_of, float32, promote, uint8
-from trnsim.errors import fail
+from trnsim.errors import fail, wrong
 from trnsim.index import Index, Mask
 from trnsim.ops import BITWISE, COMPARISONS, LOGICAL, alu_of
 from trnsim.session import current
@@ -84,6 +85,9 @@ def binary(
     api = call_of(name)
     op = alu_of(call, "op", name)
     if isinstance(x, (Index, Mask)) or isinstance(y, (Index, Mask)):
+        if isinstance(x, Tensor) or isinstance(y, Tensor):
+            operand = "y" if isinstance(x, Tensor) else "x"
+            fail(call, operand, "an index expression", "a tile (nisa.iota makes one of indices)")
         return _of_indices(name, x, y)
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
         if number(x) and number(y):
@@ -324,7 +328,10 @@ def _of_number(name: str, x: Any) -> float:
     made = known.get(name, getattr(math, name, None))
     if made is None:
         fail(f"nl.{name}", "x", x, "a tile")
-    return made(x)
+    try:
+        return made(x)
+    except (ValueError, ZeroDivisionError, OverflowError) as error:
+        wrong(f"nl.{name}: {error}, of {x}")
 
 
 def scalars(
@@ -432,11 +439,10 @@ def free_axes(x: Tensor) -> list[int]:
 def mean(x: Any, axis: Any, dtype: Any, mask: Any, keepdims: bool) -> Tensor:
     call = "nl.mean"
     v = source(call, "x", x)
-    axes = list(axis) if isinstance(axis, (tuple, list)) else [axis]
     count = 1
     _, box = mask_box(mask, v.shape)
-    for a in axes:
-        low, high = (0, v.shape[a]) if box is None else box[int(a) % v.ndim]
+    for a in axes_of(call, axis, v.ndim):
+        low, high = (0, v.shape[a]) if box is None else box[a]
         count *= high - low
     total = reduction("mean", "add", v, axis, float32, mask, keepdims)
     out = v.dtype if dtype is None else dtype_of(dtype, call)
@@ -447,8 +453,7 @@ def var(x: Any, axis: Any, dtype: Any, mask: Any, keepdims: bool) -> Tensor:
     """BN_STATS of up to 512 elements at a time, joined by BN_AGGR."""
     call = "nl.var"
     v = source(call, "x", x)
-    axes = sorted(int(a) % v.ndim for a in (axis if isinstance(axis, (tuple, list)) else [axis]))
-    if axes != free_axes(v):
+    if axes_of(call, axis, v.ndim) != free_axes(v):
         fail(call, "axis", axis, f"all free axes {free_axes(v)}")
     some, box = mask_box(mask, v.shape)
     both = new((v.shape[0], 2), float32)
@@ -479,8 +484,7 @@ def softmax(x: Any, axis: Any, dtype: Any, mask: Any) -> Tensor:
     """Negated maximum, exp with its sum, reciprocal, product."""
     call = "nl.softmax"
     v = source(call, "x", x)
-    axes = list(axis) if isinstance(axis, (tuple, list)) else [axis]
-    if sorted(int(a) % v.ndim for a in axes) != free_axes(v):
+    if axes_of(call, axis, v.ndim) != free_axes(v):
         fail(call, "axis", axis, f"all free axes {free_axes(v)}")
     out = v.dtype if dtype is None else dtype_of(dtype, call)
     builder = begin()

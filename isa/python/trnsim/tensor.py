@@ -1389,6 +1389,8 @@ def result(
     builder = begin()
     some, box = mask_box(mask, shape) if mask is not None else (True, None)
     if dst is not None:
+        if not isinstance(dst, Tensor):
+            wrong(f"dst: expected a tile, got {dst!r}")
         if some:
             if box is None:
                 emit(builder, dst.view_, whole)
