@@ -161,7 +161,11 @@ class Traces(unittest.TestCase):
         error = self.bad("broken.py:misspells", "--arg", A)
         self.assertRegex(error, r"broken\.py:25: .*shared_hmb.*shared_hbm")
         error = self.bad("broken.py:forgets_dst", "--arg", A)
-        self.assertRegex(error, r"broken\.py:29: nisa\.tensor_scalar: .*; expected \(dst, data, op0")
+        self.assertRegex(
+            error, r"broken\.py:29: nisa\.tensor_scalar: .*; expected \(dst, data, op0"
+        )
+        error = self.bad("old_grid.py:forgets_data", "--arg", A)
+        self.assertRegex(error, r"old_grid\.py:\d+: TypeError: activation\(\) missing 1 .*'data'")
         error = self.bad("broken.py:does_nothing", "--arg", A)
         self.assertIn("does_nothing: gives no instruction", error)
 

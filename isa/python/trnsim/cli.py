@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import traceback
 from collections import Counter
@@ -375,7 +376,7 @@ def _kernel_failed(error: Exception) -> int:
 
     frames = traceback.extract_tb(error.__traceback__)
     inside = [frame for frame in frames if not session.is_python(frame.filename)]
-    if inside and session.is_ours(inside[-1].filename):
+    if inside and session.is_ours(inside[-1].filename) and not _misuses_a_call(error):
         # We raise what is the user's fault; what happens to our code, or below it, is ours.
         if inside[-1] is not frames[-1] or not str(frames[-1].line).lstrip().startswith("raise"):
             raise error
@@ -388,6 +389,16 @@ def _kernel_failed(error: Exception) -> int:
         # Nothing of the kernel ran: the arguments do not suit it.
         return _fail(loader.describe(error), BAD_INPUT)
     return _fail(_with_frames(place + loader.describe(error), error), BAD_INPUT)
+
+
+def _misuses_a_call(error: Exception) -> bool:
+    """Whether Python refused the arguments of a call of the API, which passes them on."""
+    from trnsim import packages
+
+    found = re.match(r"(\w+)\(\) (?:missing|got|takes) ", str(error))
+    if not isinstance(error, TypeError) or found is None:
+        return False
+    return found[1] in packages.ISA_OLD or found[1] in packages.LANGUAGE
 
 
 def _with_frames(message: str, error: BaseException) -> str:

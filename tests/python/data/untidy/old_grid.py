@@ -1,6 +1,7 @@
 """The older API: a grid of two dimensions, and one spread over two cores."""
 
 import neuronxcc.nki as nki
+import neuronxcc.nki.isa as nisa
 import neuronxcc.nki.language as nl
 
 
@@ -11,3 +12,8 @@ def rows(a):
     j = nl.program_id(1) * 64 + nl.arange(64)[None, :]
     nl.store(out[i, j], nl.load(a[i, j]))
     return out
+
+
+@nki.jit
+def forgets_data(a):
+    return nisa.activation(op=nl.exp)
