@@ -162,7 +162,7 @@ class Traces(unittest.TestCase):
         self.assertRegex(error, r"broken\.py:25: .*shared_hmb.*shared_hbm")
         error = self.bad("broken.py:forgets_dst", "--arg", A)
         self.assertRegex(
-            error, r"broken\.py:29: nisa\.tensor_scalar: .*; expected \(dst, data, op0"
+            error, r"broken\.py:30: nisa\.tensor_scalar: .*; expected \(dst, data, op0"
         )
         error = self.bad("old_grid.py:forgets_data", "--arg", A)
         self.assertRegex(error, r"old_grid\.py:\d+: TypeError: activation\(\) missing 1 .*'data'")

@@ -24,6 +24,7 @@ def asserts(a):
 def misspells(a):
     return nl.shared_hmb
 
+
 @nki.jit
 def forgets_dst(a):
     nisa.tensor_scalar(a, nl.add)
