@@ -229,17 +229,20 @@ void Builder::check(const Call& call, const Op& op, Engine engine, Renamed renam
 }
 
 Engine Builder::choose(EngineSet engines, const Op& op) const {
-  // GpSimd reaches SBUF only, and is left to DMA descriptors where another can.
+  // GpSimd reaches SBUF only, and is left to DMA descriptors and to filling where another can.
   bool psum = false;
   for_each_memory_operand(op, [&](std::string_view /*name*/, const auto& operand) {
     psum = psum || operand.memory == Memory::Psum;
   });
   std::optional<Engine> best;
   const bool copies = std::holds_alternative<Copy>(op) || std::holds_alternative<Cast>(op);
+  const bool fills = std::holds_alternative<Memset>(op);
   for (const Engine engine : kAllEngines) {
     if (!engines.contains(engine)) continue;
-    if (engine == Engine::GpSimd && (psum || best)) continue;
-    if (!best || (copies && rough_end(op, engine) < rough_end(op, *best))) best = engine;
+    if (engine == Engine::GpSimd && (psum || (best && !fills))) continue;
+    const bool better = copies ? rough_end(op, engine) < rough_end(op, best.value_or(engine))
+                               : fills && engine == Engine::GpSimd;
+    if (!best || better) best = engine;
   }
   return best.value_or(Engine::Vector);
 }

@@ -14,6 +14,7 @@ struct Options {
   std::uint32_t psum_partition_bytes = 16384;
   std::uint32_t psum_bank_bytes = 2048;
   std::uint32_t prefetch_tiles = 16;
+  std::uint32_t load_ahead_ns = 16000;
   std::uint32_t cut_load_bytes = 2048;
   std::uint32_t dma_lookahead = 64;
   std::uint32_t store_slack_ns = 4000;
@@ -27,6 +28,7 @@ struct Options {
   std::uint32_t merge_loads_bytes = 0;
   std::uint32_t reuse_element_bytes = 2;
   bool stack_tiles = false;
+  std::uint32_t join_halves_tiles = 0;
   bool spill = true;
   std::uint32_t spill_ahead_bytes = 32768;
   bool roll = true;
@@ -43,6 +45,8 @@ struct Options {
               "places beyond those in use that tiles of one line rotate through, in SBUF"},
         Field{"cut_load_bytes", &Options::cut_load_bytes, "bytes",
               "of a row, to which loads are cut when tiles have no second place; 0: never"},
+        Field{"load_ahead_ns", &Options::load_ahead_ns, "ns",
+              "that loads go ahead of their place when tiles share memory by lifetime; 0: none"},
         Field{"dma_lookahead", &Options::dma_lookahead, "",
               "instructions that a DMA trigger whose data is ready may overtake; 0: none"},
         Field{"store_slack_ns", &Options::store_slack_ns, "ns",
@@ -68,6 +72,8 @@ struct Options {
               "of the largest elements whose loads are left out or joined"},
         Field{"stack_tiles", &Options::stack_tiles, "",
               "tiles of up to 64 partitions that feed matmuls only lie in both halves of SBUF"},
+        Field{"join_halves_tiles", &Options::join_halves_tiles, "",
+              "stacked tiles in a row of HBM, up to which two are loaded by one transfer"},
         Field{"spill", &Options::spill, "", "what does not fit into SBUF goes to HBM and back"},
         Field{"spill_ahead_bytes", &Options::spill_ahead_bytes, "bytes",
               "of a partition that are kept free by saving tiles early, once tiles have to spill"},

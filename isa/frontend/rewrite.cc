@@ -1,8 +1,10 @@
 #include "isa/frontend/rewrite.h"
 
 #include <algorithm>
+#include <array>
 #include <list>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -10,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "isa/frontend/hazards.h"
 #include "isa/frontend/memory_operands.h"
+#include "isa/frontend/rough.h"
 
 namespace trn::isa::frontend {
 namespace {
@@ -26,6 +30,8 @@ bool separates(const Node& node) {
       node, [&](std::string_view /*name*/, const auto& /*operand*/) { touches_memory = true; });
   return node.fence || !touches_memory;
 }
+
+constexpr std::uint32_t kAnyElementBytes = 16;
 
 /// The load of a node that copies elements of up to so many bytes between fixed places of HBM and
 /// SBUF; else null.
@@ -173,6 +179,46 @@ void sink_memsets(Builder& builder) {
     });
     result.push_back(std::move(node));
   }
+  builder.nodes() = std::move(result);
+}
+
+std::vector<std::uint32_t> early_places(const Builder& builder) {
+  const std::vector<std::uint32_t> writers = count_writers(builder);
+  const std::vector<Node>& nodes = builder.nodes();
+  std::vector<std::uint32_t> places(nodes.size());
+  std::uint32_t last_place = 0;
+  for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+    places[n] = n;
+    const DmaDirect2d* load = plain_load(nodes[n], kAnyElementBytes);
+    if (load == nullptr) continue;
+    const bool free = !separates(nodes[n]) && writers[storage_index(load->src)] == 0 &&
+                      writers[storage_index(load->dst)] == 1;
+    std::array<double, kEngines + 1> passed{};  // by engine, and by the DMA engines
+    std::uint32_t at = n;
+    for (; free && at > last_place; --at) {
+      const Node& before = nodes[at - 1];
+      if (separates(before)) break;
+      double& sum = passed[is_transfer(before.op) ? kEngines : index(before.engine)];
+      sum += rough_ns(before.op, before.engine);
+      if (sum > builder.options().load_ahead_ns) break;
+    }
+    while (at < n && at > 0 && nodes[at - 1].waits_for_next) ++at;
+    last_place = places[n] = at;
+  }
+  return places;
+}
+
+void hoist_loads(Builder& builder) {
+  const std::vector<std::uint32_t> places = early_places(builder);
+  std::vector<std::uint32_t> order(places.size());
+  std::iota(order.begin(), order.end(), 0U);
+  // A load goes before the node whose place it has.
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return std::pair(places[a], places[a] == a) < std::pair(places[b], places[b] == b);
+  });
+  std::vector<Node> result;
+  result.reserve(order.size());
+  for (const std::uint32_t n : order) result.push_back(std::move(builder.nodes()[n]));
   builder.nodes() = std::move(result);
 }
 
@@ -404,6 +450,89 @@ std::uint64_t stack_tiles(Builder& builder) {
     });
   }
   return raised;
+}
+
+namespace {
+
+/// Loads of one line whose rows lie behind each other in HBM, into lower and upper halves in turn.
+struct Chain {
+  std::vector<std::uint32_t> nodes{};
+  std::int64_t next = 0;  ///< where the next load's rows begin in HBM
+};
+
+/// Whether a load fills one half of the partitions, row by row.
+bool fills_half(const DmaDirect2d& load, const Storage& tile) {
+  return tile.partitions == kHalf && load.src.dims == 1 && load.dst.dims == 1 &&
+         load.src.pattern[0].size == kHalf && load.dst.pattern[0].size == kHalf &&
+         load.src.pattern[0].stride_bytes > 0 && load.src.element_bytes == load.dst.element_bytes;
+}
+
+}  // namespace
+
+std::uint64_t join_halves(Builder& builder) {
+  const std::vector<std::uint32_t> writers = count_writers(builder);
+  std::vector<Storage>& storages = builder.storages();
+  std::vector<Node>& nodes = builder.nodes();
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::uint32_t>, Chain> open;
+  std::vector<std::uint32_t> stands_for(storages.size());
+  std::iota(stands_for.begin(), stands_for.end(), 0U);
+  std::vector<bool> dropped(nodes.size(), false);
+  std::uint64_t joined = 0;
+  const auto tile_of = [&](std::uint32_t n) {
+    return storage_index(std::get<DmaDirect2d>(nodes[n].op).dst);
+  };
+  const auto close = [&](const Chain& chain) {
+    if (chain.nodes.size() > builder.options().join_halves_tiles) return;
+    for (std::size_t i = 0; i + 1 < chain.nodes.size(); i += 2) {
+      const std::uint32_t lower = tile_of(chain.nodes[i]);
+      const std::uint32_t upper = tile_of(chain.nodes[i + 1]);
+      if (storages[lower].first_partition != 0 || storages[upper].first_partition != kHalf) return;
+      auto& load = std::get<DmaDirect2d>(nodes[chain.nodes[i]].op);
+      load.src.pattern[0].size = load.dst.pattern[0].size = kPartitions;
+      storages[lower].partitions = storages[lower].shape.front() = kPartitions;
+      stands_for[upper] = lower;
+      dropped[chain.nodes[i + 1]] = true;
+      ++joined;
+    }
+  };
+  for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+    if (separates(nodes[n])) {
+      for (const auto& [key, chain] : open) close(chain);
+      open.clear();
+    }
+    const DmaDirect2d* load = plain_load(nodes[n], builder.options().reuse_element_bytes);
+    if (load == nullptr || nodes[n].fence) continue;
+    const std::uint32_t tile = storage_index(load->dst);
+    if (writers[tile] != 1 || writers[storage_index(load->src)] != 0 || storages[tile].fixed ||
+        !fills_half(*load, storages[tile])) {
+      continue;
+    }
+    const std::int64_t at = load->src.address.base;
+    const std::int64_t stride = load->src.pattern[0].stride_bytes;
+    Chain& chain = open[std::tuple(nodes[n].location, storage_index(load->src), stride,
+                                   load->src.element_bytes)];
+    if (!chain.nodes.empty() && at != chain.next) {
+      close(chain);
+      chain.nodes.clear();
+    }
+    chain.nodes.push_back(n);
+    chain.next = at + kHalf * stride;
+  }
+  for (const auto& [key, chain] : open) close(chain);
+
+  std::vector<Node> result;
+  result.reserve(nodes.size());
+  for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+    if (dropped[n]) continue;
+    for_each_memory_operand_of_node(nodes[n], [&](std::string_view /*name*/, auto& operand) {
+      Affine& address = address_of(operand);
+      const std::uint32_t s = storage_index(operand);
+      address.base = symbolic(static_cast<StorageId>(stands_for[s]), bytes_in(address.base));
+    });
+    result.push_back(std::move(nodes[n]));
+  }
+  builder.nodes() = std::move(result);
+  return joined;
 }
 
 }  // namespace trn::isa::frontend

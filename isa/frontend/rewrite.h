@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "isa/frontend/builder.h"
 
 namespace trn::isa::frontend {
@@ -8,6 +11,14 @@ namespace trn::isa::frontend {
 /// its tile, as a compiler does that begins a lifetime as late as it can. None moves over a fence
 /// or into a device loop.
 void sink_memsets(Builder& builder);
+
+/// Where loads of what the program never writes could go, by node: Options::load_ahead_ns before
+/// their place, roughly, as a compiler does that hides their latency. Loads keep their order, and
+/// none passes a fence or a device loop's edge. All other nodes have their own place.
+std::vector<std::uint32_t> early_places(const Builder& builder);
+
+/// Moves loads to their early places.
+void hoist_loads(Builder& builder);
 
 /// Leaves out loads of what a tile still holds: the same bytes of HBM, not written since, in a tile
 /// that nothing else writes, with no fence and no device loop's edge between. A tile counts as held
@@ -26,5 +37,9 @@ std::uint64_t merge_loads(Builder& builder);
 /// the lower and the upper half of the partitions in turn, so that two share their bytes. What
 /// meets in a matmul stays in one half. Returns how many tiles went up.
 std::uint64_t stack_tiles(Builder& builder);
+
+/// Loads two stacked tiles whose rows lie behind each other in HBM by one transfer, when no more
+/// than Options::join_halves_tiles of one line follow each other so. Returns how many loads went.
+std::uint64_t join_halves(Builder& builder);
 
 }  // namespace trn::isa::frontend

@@ -1,15 +1,16 @@
 #include "isa/frontend/rough.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <type_traits>
 
+#include "isa/frontend/hazards.h"
 #include "isa/frontend/memory_operands.h"
 
 namespace trn::isa::frontend {
 namespace {
 
-constexpr double kTransferBytesPerNs = 300;  // sixteen engines, software descriptors
 constexpr double kMatmulColumnsPerNs = 2.4;
 constexpr double kControlNs = 5;
 constexpr double kLeastElements = 64;
@@ -32,7 +33,7 @@ double rough_ns(const Op& op, Engine engine) {
   const CostClass cost = detail::kCosts<Op>[op.index()];
   switch (cost) {
     case CostClass::DmaTrigger:
-      return bytes / kTransferBytesPerNs;
+      return bytes / kRoughTransferBytesPerNs;
     case CostClass::Matmul: {
       const auto& matmul = std::get<Matmul>(op);
       return std::max(elements, kLeastElements) * (matmul.pass == Fp32Pass::None ? 1 : 2) /
@@ -45,6 +46,33 @@ double rough_ns(const Op& op, Engine engine) {
       return (std::max(elements, kLeastElements) + kOverheadCycles) /
              (engine == Engine::Scalar ? kScalarGhz : kOtherGhz);
   }
+}
+
+std::vector<double> rough_ends(const Builder& builder) {
+  std::vector<double> ends;
+  ends.reserve(builder.nodes().size());
+  std::vector<double> written(builder.storages().size(), 0);  // by tensor: when it was, last
+  std::array<double, kEngines> free{};
+  double dma_free = 0;
+  for (const Node& node : builder.nodes()) {
+    double start = free[index(node.engine)];
+    for_each_memory_operand_of_node(node, [&](std::string_view name, const auto& operand) {
+      const auto s = index(storage_of(address_of(operand).base));
+      if (!is_result(name)) start = std::max(start, written[s]);
+    });
+    const double takes = rough_ns(node.op, node.engine);
+    double end = start + takes;
+    free[index(node.engine)] = end;
+    if (is_transfer(node.op)) {
+      free[index(node.engine)] = start + kRoughTriggerNs;
+      end = dma_free = std::max(dma_free, free[index(node.engine)] + kRoughLatencyNs) + takes;
+    }
+    for_each_memory_operand_of_node(node, [&](std::string_view name, const auto& operand) {
+      if (is_result(name)) written[index(storage_of(address_of(operand).base))] = end;
+    });
+    ends.push_back(end);
+  }
+  return ends;
 }
 
 }  // namespace trn::isa::frontend

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <vector>
+
+#include "isa/frontend/builder.h"
 #include "isa/instructions.h"
 
 namespace trn::isa::frontend {
@@ -12,8 +15,14 @@ namespace trn::isa::frontend {
 inline constexpr double kRoughTriggerNs = 580;
 /// From there until the data is complete, beside what the bytes take.
 inline constexpr double kRoughLatencyNs = 2000;
+/// Sixteen engines, software descriptors.
+inline constexpr double kRoughTransferBytesPerNs = 300;
 
 /// How long an instruction holds its engine, or a transfer the DMA engines.
 double rough_ns(const Op& op, Engine engine);
+
+/// When each node of a program would be done if it waited only for its engine and for what it
+/// reads.
+std::vector<double> rough_ends(const Builder& builder);
 
 }  // namespace trn::isa::frontend

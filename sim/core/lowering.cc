@@ -151,6 +151,7 @@ void Lowering::lower(const isa::Instr& instr, isa::Engine engine, std::uint64_t 
     out.kind = UopKind::Dma;
     plans.push_back(std::make_unique<DmaPlan>(plan_dma(instr.op, chip_.dma)));
     out.plan = plans.back().get();
+    out.descriptors = out.plan->mode == isa::DescriptorMode::SoftwareDge;
     return;
   }
   if (is_repeat(instr)) {

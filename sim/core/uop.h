@@ -66,11 +66,13 @@ struct Uop {
   std::uint8_t psum_banks = 0;                 ///< mask; of addresses that move, all
   std::uint8_t function_set = kNoFunctionSet;  ///< that an ACTIVATE needs
   bool moves = false;                          ///< an address depends on registers
-  bool shared = false;      ///< it meets other engines in PSUM or on the shared bus
-  bool transpose = false;   ///< counts as data movement
-  bool activate = false;    ///< an ACTIVATE
-  bool semaphore = false;   ///< an EVENT_SEMAPHORE: waiting only, no activity
-  bool drain = false;       ///< a DRAIN
+  bool shared = false;     ///< it meets other engines in PSUM or on the shared bus
+  bool transpose = false;  ///< counts as data movement
+  bool activate = false;   ///< an ACTIVATE
+  bool semaphore = false;  ///< an EVENT_SEMAPHORE: waiting only, no activity
+  bool drain = false;      ///< a DRAIN
+  bool descriptors =
+      false;  ///< the engine itself writes descriptors, and does nothing else meanwhile
   bool wait_moves = false;  ///< the value waited for depends on registers
   isa::WaitCondition wait_condition = isa::WaitCondition::GreaterEqual;
   isa::SemaphoreId wait_semaphore = isa::kNoSemaphore;

@@ -142,11 +142,12 @@ bool Engine::run_sequencer() {
       sequencer_wake_.move(sequencer_time_);
       break;
     }
-    if (uop.drain) {
+    if (uop.drain || uop.descriptors) {
       if (!queue_.empty()) break;  // run_engine() comes back here
-      advance_sequencer(last_end_);
-      if (last_end_ > now) {
-        sequencer_wake_.move(last_end_);
+      const Time over = uop.drain ? last_end_ : data_end_;
+      advance_sequencer(over);
+      if (over > now) {
+        sequencer_wake_.move(over);
         break;
       }
     }
@@ -345,6 +346,7 @@ bool Engine::run_engine() {
     }
     const Execution execution = execute(uop, start, waited);
     account({uop, head.sequence, ready, start, execution.end, reason, head.shift.data()}, path);
+    data_end_ = std::max(data_end_, execution.end);
     engine_path_ = path;
     engine_path_at_ = start;
     const Time updated = uop.update_at_read ? execution.read : execution.end;

@@ -199,6 +199,7 @@ class Engine : public sc_core::sc_module {
 
   // The account.
   Time last_end_ = 0;
+  Time data_end_ = 0;  // of what went through the queue
   CriticalPath last_path_;
   Time cursor_ = 0;  // up to here each instant is active or stalled
   bool first_ = true;

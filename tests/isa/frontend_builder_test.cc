@@ -207,12 +207,24 @@ TEST_F(FrontendBuilder, TheKernelsOwnEngineCounts) {
                          "GpSimd, got Tensor"));
 }
 
-TEST_F(FrontendBuilder, WhatVectorAndGpSimdCanIsVectors) {
+TEST_F(FrontendBuilder, FillingSbufIsLeftToGpSimd) {
+  const auto engine_of_fill = [&](const View& tile) {
+    const Call call{.name = "nisa.memset"};
+    Memset op;
+    op.dst = kernel.builder().access(tile, call, "dst");
+    op.value.kind = ScalarOperand::Kind::Immediate;
+    kernel.builder().emit(call, op);
+    return last().engine;
+  };
+  EXPECT_EQ(engine_of_fill(sbuf({128, 64})), Engine::GpSimd);
+  EXPECT_EQ(engine_of_fill(kernel.psum({128, 64})), Engine::Vector);
+}
+
+TEST_F(FrontendBuilder, WhatElseVectorAndGpSimdCanIsVectors) {
   const View tile = sbuf({128, 64});
-  const Call call{.name = "nisa.memset"};
-  Memset op;
-  op.dst = kernel.builder().access(tile, call, "dst");
-  op.value.kind = ScalarOperand::Kind::Immediate;
+  const Call call{.name = "nisa.tensor_tensor"};
+  TensorTensor op;
+  op.src0 = op.src1 = op.dst = kernel.builder().access(tile, call, "dst");
   kernel.builder().emit(call, op);
   EXPECT_EQ(last().engine, Engine::Vector);
 }

@@ -111,6 +111,31 @@ TEST(Place, TilesShareBytesByLifetimeWhenTheyHaveTo) {
   EXPECT_LE(placement.sbuf_peak_bytes, 128);
 }
 
+TEST(Place, WhatLivesLongLiesSideBySide) {
+  // Rows of 128 bytes stay to the end; tiles of 64 come and go between them. Side by side the rows
+  // leave a place for the tiles; with a tile between each two of them they would not fit.
+  Kernel kernel(small(4 * 128 + 64));
+  std::vector<View> rows_made;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    kernel.line(2 + 2 * i);
+    const View tile = kernel.sbuf({128, 16});
+    kernel.fill(tile);
+    read(kernel, tile);
+    kernel.line(3 + 2 * i);
+    rows_made.push_back(kernel.sbuf({128, 32}));
+    kernel.fill(rows_made.back());
+    kernel.line(20 + i);
+    const View other = kernel.sbuf({128, 16});
+    kernel.fill(other);
+    read(kernel, other);
+  }
+  kernel.line(30);
+  for (const View& row : rows_made) kernel.load(kernel.hbm({128, 32}), row);
+  const Placement placement = place(kernel.builder());
+  EXPECT_THAT(placement.spills, IsEmpty());
+  EXPECT_LE(placement.sbuf_peak_bytes, 4 * 128 + 64);
+}
+
 TEST(Place, ThePrefetchIsHalvedUntilAllFits) {
   Kernel kernel(small(8 * 64, 16));
   std::vector<View> tiles;
@@ -268,6 +293,41 @@ TEST(Place, TheTileWhoseNextUseIsFurthestSpills) {
   EXPECT_EQ(reload.dst.memory, Memory::Sbuf);
   EXPECT_EQ(storage_of(reload.src.address.base), storage_of(save.dst.address.base));
   EXPECT_LE(placement.sbuf_peak_bytes, 3 * 64);
+}
+
+/// Rows of four pieces of 512 bytes, of which only `fit` have room, filled piece by piece across
+/// all rows and then read row by row; returns how many bytes of a partition each spill moves.
+std::set<std::int64_t> bytes_spilled(std::int64_t row_count, std::uint32_t fit) {
+  Options options = small(fit * 2048);
+  options.spill_ahead_bytes = 0;
+  Kernel kernel(options);
+  std::vector<View> made;
+  for (std::int64_t i = 0; i < row_count; ++i) {
+    kernel.line(static_cast<std::uint32_t>(2 + i));
+    made.push_back(kernel.sbuf({128, 512}));
+  }
+  kernel.line(50);
+  for (std::int64_t piece = 0; piece < 4; ++piece) {
+    for (const View& row : made) kernel.fill(columns(row, piece * 128, 128));
+    for (const View& row : made) {
+      const View part = columns(row, piece * 128, 128);
+      kernel.add(part, part, part);
+    }
+  }
+  kernel.line(60);
+  for (const View& row : made) {
+    for (std::int64_t piece = 0; piece < 4; ++piece) {
+      kernel.load(kernel.hbm({128, 128}), columns(row, piece * 128, 128));
+    }
+  }
+  const Placement placement = place(kernel.builder());
+  std::set<std::int64_t> bytes;
+  for (const Spill& spill : placement.spills) bytes.insert(spill.bytes / 128);
+  return bytes;
+}
+
+TEST(Place, ARowSpillsInPiecesWhenWholeItWouldGoToAndFro) {
+  EXPECT_THAT(bytes_spilled(8, 4), testing::ElementsAre(512));
 }
 
 TEST(Place, ASpillIsWarnedOfWithItsTileAndLine) {

@@ -51,6 +51,31 @@ View load(Kernel& kernel, const View& src) {
   return tile;
 }
 
+/// A fill of 2048 columns, 2.2 us on the Vector engine, before each of two loads.
+std::vector<std::string> hoisted(std::uint32_t ahead_ns, bool fence = false) {
+  Options options;
+  options.load_ahead_ns = ahead_ns;
+  Kernel kernel(options);
+  const View x = kernel.hbm({128, 16}, Dtype::Fp32, "x", TensorKind::Input);
+  for (int i = 0; i < 2; ++i) {
+    kernel.fill(kernel.sbuf({128, 2048}));
+    if (fence) kernel.builder().fence();
+    kernel.load(kernel.sbuf({128, 16}), x);
+  }
+  hoist_loads(kernel.builder());
+  return names(kernel);
+}
+
+TEST(HoistLoads, ALoadGoesAsFarAheadAsAsked) {
+  EXPECT_THAT(hoisted(0), ElementsAre("MEMSET", "DMA_DIRECT2D", "MEMSET", "DMA_DIRECT2D"));
+  EXPECT_THAT(hoisted(3000), ElementsAre("DMA_DIRECT2D", "MEMSET", "DMA_DIRECT2D", "MEMSET"));
+  EXPECT_THAT(hoisted(9000), ElementsAre("DMA_DIRECT2D", "DMA_DIRECT2D", "MEMSET", "MEMSET"));
+}
+
+TEST(HoistLoads, NotOverAFence) {
+  EXPECT_THAT(hoisted(9000, true), ElementsAre("MEMSET", "DMA_DIRECT2D", "MEMSET", "DMA_DIRECT2D"));
+}
+
 TEST(SinkMemsets, AFillStandsBeforeTheFirstThatAddsToItsTile) {
   Kernel kernel;
   const View a = kernel.sbuf({128, 16});
@@ -205,6 +230,37 @@ TEST(StackTiles, HalfTilesLieInBothHalvesUnlessTheyMeet) {
   EXPECT_THAT(partitions, ElementsAre(0U, 0U, 64U, 64U));
   EXPECT_THAT(check_order(kernel.finish().trace.code[0]), IsEmpty());
 }
+
+/// `tiles` products of half tiles whose weights lie behind each other in HBM; how many loads go.
+std::uint64_t joined(int tiles, std::uint32_t most) {
+  Options options;
+  options.join_halves_tiles = most;
+  Kernel kernel(options);
+  const View x = kernel.hbm({64L * tiles, 256}, Dtype::Bf16, "x", TensorKind::Input);
+  const View y = kernel.hbm({64, 128}, Dtype::Bf16, "y", TensorKind::Input);
+  for (int i = 0; i < tiles; ++i) {
+    kernel.line(2);
+    const View weights = kernel.sbuf({64, 128}, Dtype::Bf16);
+    kernel.load(weights, columns(rows(x, i * 64L, 64), 0, 128));
+    kernel.line(3);
+    const View moving = kernel.sbuf({64, 128}, Dtype::Bf16);
+    kernel.load(moving, y);
+    kernel.builder().matmul({.name = "nisa.nc_matmul"}, kernel.psum({128, 128}), weights, moving);
+  }
+  stack_tiles(kernel.builder());
+  const std::uint64_t before = loads(kernel);
+  const std::uint64_t went = join_halves(kernel.builder());
+  EXPECT_EQ(loads(kernel), before - went);
+  EXPECT_THAT(check_order(kernel.finish().trace.code[0]), IsEmpty());
+  return went;
+}
+
+TEST(JoinHalves, TwoStackedTilesAreLoadedByOneTransfer) {
+  EXPECT_EQ(joined(4, 16), 2U);  // the weights'; y is the same rows each time
+  EXPECT_EQ(joined(5, 16), 2U);
+}
+
+TEST(JoinHalves, NotWhenMoreFollowEachOther) { EXPECT_EQ(joined(6, 4), 0U); }
 
 TEST(StackTiles, NotWhatOtherEnginesTouch) {
   Kernel kernel(older());

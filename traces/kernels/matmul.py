@@ -152,11 +152,16 @@ def block_tile(lhs_block, rhs_block, tile_m, tile_n):
     return psum
 
 
-def store_row(dst, tiles):
-    """Packs the result tiles of one row of a block in the dtype of dst and stores them at once."""
+def columns(j):
+    """The columns of result tile j in a row of a block."""
+    return slice(j * TILE_N, (j + 1) * TILE_N)
+
+
+def store_row(dst, row):
+    """Packs one row of results, tile by tile, in the dtype of dst and stores it at once."""
     packed = nl.ndarray(dst.shape, dtype=dst.dtype, buffer=nl.sbuf)
-    for j in range(len(tiles)):
-        nisa.tensor_copy(dst=packed[:, j * TILE_N : (j + 1) * TILE_N], src=tiles[j])
+    for j in range(dst.shape[1] // TILE_N):
+        nisa.tensor_copy(dst=packed[:, columns(j)], src=row[:, columns(j)])
     nisa.dma_copy(dst=dst, src=packed)
 
 
@@ -168,12 +173,11 @@ def blocked_product(out, lhsT, rhs, tiles_m, tiles_n, tiles_k):
     assert M % block_m == 0 and N % block_n == 0 and K % block_k == 0, "blocks must fit the sizes"
     for n in range(0, N, block_n):
         results = [
-            [nl.ndarray((TILE_M, TILE_N), dtype=nl.float32, buffer=nl.sbuf) for j in range(tiles_n)]
+            nl.ndarray((TILE_M, block_n), dtype=nl.float32, buffer=nl.sbuf)
             for i in range(M // TILE_M)
         ]
         for row in results:
-            for result in row:
-                nisa.memset(dst=result, value=0.0)
+            nisa.memset(dst=row, value=0.0)
         for k in range(0, K, block_k):
             rhs_block = load_block(rhs, k, tiles_k, n, block_n)
             for m in range(M // block_m):
@@ -181,7 +185,7 @@ def blocked_product(out, lhsT, rhs, tiles_m, tiles_n, tiles_k):
                 for j in range(tiles_n):
                     for i in range(tiles_m):
                         psum = block_tile(lhs_block, rhs_block, i, j)
-                        result = results[m * tiles_m + i][j]
+                        result = results[m * tiles_m + i][:, columns(j)]
                         nisa.tensor_tensor(dst=result, data1=result, data2=psum, op=nl.add)
         for i in range(M // TILE_M):
             store_row(out[i * TILE_M : (i + 1) * TILE_M, n : n + block_n], results[i])

@@ -41,6 +41,7 @@ OLDER_COMPILER: dict[str, Any] = {
     "reuse_loads_bytes": 159744,
     "merge_loads_bytes": 1024,
     "stack_tiles": True,
+    "join_halves_tiles": 16,
 }
 
 
