@@ -26,6 +26,8 @@ struct Options {
   bool sink_memsets = true;
   std::uint32_t reuse_loads_bytes = 0;
   std::uint32_t merge_loads_bytes = 0;
+  std::uint32_t merge_tiles = 16;
+  std::uint32_t merge_far_bytes = 32768;
   std::uint32_t reuse_element_bytes = 2;
   bool stack_tiles = false;
   std::uint32_t join_halves_tiles = 0;
@@ -68,6 +70,10 @@ struct Options {
             "of a partition, within which a load of what a tile still holds is left out; 0: none"},
         Field{"merge_loads_bytes", &Options::merge_loads_bytes, "bytes",
               "of a partition, up to which loads of tiles behind each other become one; 0: none"},
+        Field{"merge_tiles", &Options::merge_tiles, "",
+              "in a row of HBM, up to which loads are joined whatever is loaded in all"},
+        Field{"merge_far_bytes", &Options::merge_far_bytes, "bytes",
+              "of a partition, all tiles together, up to which longer rows are joined, too"},
         Field{"reuse_element_bytes", &Options::reuse_element_bytes, "bytes",
               "of the largest elements whose loads are left out or joined"},
         Field{"stack_tiles", &Options::stack_tiles, "",

@@ -289,10 +289,58 @@ bool fills_tile(const DmaDirect2d& load, const Storage& tile) {
          load.src.element_bytes == tile.bytes && load.src.pattern[0].stride_bytes > 0;
 }
 
+/// What tiles have in common that may be one row of HBM: line, tensor, bytes of a partition.
+using Row = std::tuple<std::uint32_t, std::uint32_t, std::int64_t>;
+
+Row row_of(const Node& node, const DmaDirect2d& load, std::int64_t bytes) {
+  return {node.location, storage_index(load.src), bytes};
+}
+
+/// From a tile's rows in HBM to those of the next.
+std::int64_t rows_bytes_of(const DmaDirect2d& load) {
+  return load.src.pattern[0].stride_bytes * std::int64_t{kPartitions};
+}
+
+/// Which loads may become part of another one: those that fill tiles, of tensors in which no more
+/// than Options::merge_tiles follow each other, or little is loaded in all.
+std::vector<bool> loads_to_join(const Builder& builder) {
+  struct Extent {
+    std::int64_t bytes = 0;  ///< of a partition, all loads together
+    std::int64_t next = 0;
+    std::uint32_t in_a_row = 0;
+    std::uint32_t longest = 0;
+  };
+  const Options& options = builder.options();
+  const std::vector<std::uint32_t> writers = count_writers(builder);
+  const std::vector<Node>& nodes = builder.nodes();
+  std::vector<bool> result(nodes.size(), false);
+  std::map<Row, Extent> extents;
+  for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+    const DmaDirect2d* load = plain_load(nodes[n], options.reuse_element_bytes);
+    if (load == nullptr || nodes[n].fence) continue;
+    const std::uint32_t tile = storage_index(load->dst);
+    const Storage& storage = builder.storages()[tile];
+    if (writers[tile] != 1 || storage.fixed || !fills_tile(*load, storage)) continue;
+    result[n] = true;
+    Extent& extent = extents[row_of(nodes[n], *load, storage.bytes)];
+    extent.bytes += storage.bytes;
+    extent.in_a_row = load->src.address.base == extent.next ? extent.in_a_row + 1 : 1;
+    extent.longest = std::max(extent.longest, extent.in_a_row);
+    extent.next = load->src.address.base + rows_bytes_of(*load);
+  }
+  for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+    if (!result[n]) continue;
+    const auto& load = std::get<DmaDirect2d>(nodes[n].op);
+    const std::int64_t bytes = builder.storages()[storage_index(load.dst)].bytes;
+    const Extent& extent = extents[row_of(nodes[n], load, bytes)];
+    result[n] = extent.longest <= options.merge_tiles || extent.bytes <= options.merge_far_bytes;
+  }
+  return result;
+}
+
 }  // namespace
 
 std::uint64_t merge_loads(Builder& builder) {
-  const std::vector<std::uint32_t> writers = count_writers(builder);
   std::vector<Storage>& storages = builder.storages();
   const std::size_t count = storages.size();
   struct Part {
@@ -301,8 +349,9 @@ std::uint64_t merge_loads(Builder& builder) {
   };
   std::vector<std::optional<Part>> parts(count);
   std::vector<Node>& nodes = builder.nodes();
+  const std::vector<bool> joins = loads_to_join(builder);
   std::vector<bool> dropped(nodes.size(), false);
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, Group> open;
+  std::map<Row, Group> open;
   std::vector<Group> groups;
   std::uint64_t merged = 0;
   const auto close = [&](const Group& group) {
@@ -321,14 +370,13 @@ std::uint64_t merge_loads(Builder& builder) {
         group = same ? open.erase(group) : std::next(group);
       }
     });
-    const DmaDirect2d* load = plain_load(nodes[n], builder.options().reuse_element_bytes);
-    if (load == nullptr || nodes[n].fence) continue;
-    const std::uint32_t tile = storage_index(load->dst);
-    if (writers[tile] != 1 || storages[tile].fixed || !fills_tile(*load, storages[tile])) continue;
+    if (!joins[n]) continue;
+    const auto& load = std::get<DmaDirect2d>(nodes[n].op);
+    const std::uint32_t tile = storage_index(load.dst);
     const std::int64_t bytes = storages[tile].bytes;
-    const std::int64_t at = load->src.address.base;
-    const std::int64_t rows_bytes = load->src.pattern[0].stride_bytes * std::int64_t{kPartitions};
-    const std::tuple key(nodes[n].location, storage_index(load->src), bytes);
+    const std::int64_t at = load.src.address.base;
+    const std::int64_t rows_bytes = rows_bytes_of(load);
+    const Row key = row_of(nodes[n], load, bytes);
     const auto known = open.find(key);
     if (known != open.end()) {
       Group& group = known->second;

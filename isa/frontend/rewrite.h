@@ -28,9 +28,11 @@ void hoist_loads(Builder& builder);
 std::uint64_t reuse_loads(Builder& builder);
 
 /// Joins loads of tiles that are made on one line and lie behind each other in HBM, row upon row,
-/// into one transfer of up to Options::merge_loads_bytes of a partition, at the place of the first.
-/// Only loads that fill all partitions of a tile that nothing else writes, of elements of up to
-/// Options::reuse_element_bytes. Returns how many loads went.
+/// into one transfer of up to Options::merge_loads_bytes of a partition, at the place of the first:
+/// where no more than Options::merge_tiles follow each other, or all that is so loaded of a tensor
+/// has no more than Options::merge_far_bytes. Only loads that fill all partitions of a tile that
+/// nothing else writes, of elements of up to Options::reuse_element_bytes. Returns how many loads
+/// went.
 std::uint64_t merge_loads(Builder& builder);
 
 /// Puts tiles of at most 64 partitions that are loaded and then feed the Tensor engine only into

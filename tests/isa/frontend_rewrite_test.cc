@@ -194,6 +194,22 @@ TEST(MergeLoads, TilesBehindEachOtherBecomeOneTransfer) {
   EXPECT_THAT(check_order(kernel.finish().trace.code[0]), IsEmpty());
 }
 
+/// How many of so many tiles of 256 bytes, one row of HBM, go when all may have `far` bytes.
+std::uint64_t merged(int tiles, std::uint32_t far) {
+  Options options = older();
+  options.merge_far_bytes = far;
+  Kernel kernel(options);
+  const View x = kernel.hbm({tiles * 128L, 512}, Dtype::Bf16, "x", TensorKind::Input);
+  for (int i = 0; i < tiles; ++i) load(kernel, columns(rows(x, i * 128, 128), 128, 128));
+  return merge_loads(kernel.builder());
+}
+
+TEST(MergeLoads, LongRowsOfMuchStayApart) {
+  EXPECT_EQ(merged(16, 0), 12U);
+  EXPECT_EQ(merged(17, 0), 0U);
+  EXPECT_EQ(merged(17, 17 * 256), 12U);  // sixteen by fours, and one
+}
+
 TEST(MergeLoads, NotAcrossAWriteOfTheirTensor) {
   Kernel kernel(older());
   const View x = kernel.hbm({2 * 128, 128}, Dtype::Bf16);
