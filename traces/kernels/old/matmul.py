@@ -97,7 +97,7 @@ def blocked_all(lhsT, rhs, tiles_m=16, tiles_n=2, tiles_k=8):
     p_n, f_n = nl.mgrid[0:TILE_K, 0:block_n]
     for n in nl.affine_range(N // block_n):
         results = nl.zeros(
-            (M // TILE_M, tiles_n, nl.par_dim(TILE_M), TILE_N), dtype=nl.float32, buffer=nl.sbuf
+            (M // TILE_M, nl.par_dim(TILE_M), block_n), dtype=nl.float32, buffer=nl.sbuf
         )
         for k in nl.sequential_range(K // block_k):
             rhs_block = nl.ndarray(
@@ -123,10 +123,12 @@ def blocked_all(lhsT, rhs, tiles_m=16, tiles_n=2, tiles_k=8):
                                 lhs_block[t, 0:TILE_K, nl.ds(i * TILE_M, TILE_M)],
                                 rhs_block[t, 0:TILE_K, nl.ds(j * TILE_N, TILE_N)],
                             )
-                        results[m * tiles_m + i, j] += psum
+                        columns = nl.ds(j * TILE_N, TILE_N)
+                        results[m * tiles_m + i, 0:TILE_M, columns] += psum
         for row in nl.affine_range(M // TILE_M):
             packed = nl.ndarray((nl.par_dim(TILE_M), block_n), dtype=out.dtype, buffer=nl.sbuf)
             for j in nl.affine_range(tiles_n):
-                packed[:, nl.ds(j * TILE_N, TILE_N)] = nl.copy(results[row, j], dtype=out.dtype)
+                columns = nl.ds(j * TILE_N, TILE_N)
+                packed[:, columns] = nl.copy(results[row, 0:TILE_M, columns], dtype=out.dtype)
             nl.store(out[nl.ds(row * TILE_M, TILE_M), nl.ds(n * block_n, block_n)], value=packed)
     return out
