@@ -52,11 +52,7 @@ class MemoryPlacer {
  public:
   MemoryPlacer(const Builder& builder, const std::vector<Lifetime>& lives, Memory memory,
                std::int64_t limit)
-      : builder_(builder),
-        lives_(lives),
-        memory_(memory),
-        limit_(limit),
-        ends_(rough_ends(builder)) {
+      : builder_(builder), lives_(lives), memory_(memory), limit_(limit) {
     for (std::uint32_t s = 0; s < builder.storages().size(); ++s) {
       const Storage& storage = builder.storages()[s];
       if (storage.memory != memory || !lives[s].used()) continue;
@@ -134,10 +130,11 @@ class MemoryPlacer {
 
   /// Places all by lifetime: first those that live while half of the memory is filled anew, side by
   /// side from the bottom, then the others where bytes have been free for longest. early: by tile,
-  /// from where on it is wanted, if that can be had. False when the tiles do not fit.
-  bool place_lifetimes(const std::vector<std::uint32_t>& early, std::vector<std::int64_t>& address,
-                       std::int64_t& peak) const {
-    if (place_between(fixed_, tiles_, early, address, peak)) return true;
+  /// from where on it is wanted, if that can be had. ends: by node (rough_ends). False when the
+  /// tiles do not fit.
+  bool place_lifetimes(const std::vector<std::uint32_t>& early, const std::vector<double>& ends,
+                       std::vector<std::int64_t>& address, std::int64_t& peak) const {
+    if (place_between(fixed_, tiles_, early, ends, address, peak)) return true;
     std::vector<Block> lasting = fixed_;
     std::vector<std::uint32_t> passing;
     const std::vector<std::int64_t> born = bytes_born();
@@ -162,7 +159,7 @@ class MemoryPlacer {
       address[tile] = block.address = *at;
       lasting.push_back(block);
     }
-    return place_between(lasting, passing, early, address, peak);
+    return place_between(lasting, passing, early, ends, address, peak);
   }
 
   [[nodiscard]] const std::vector<Block>& fixed() const { return fixed_; }
@@ -181,13 +178,13 @@ class MemoryPlacer {
 
   /// Places tiles, by first use, beside the blocks that live with them.
   bool place_between(const std::vector<Block>& lasting, const std::vector<std::uint32_t>& passing,
-                     const std::vector<std::uint32_t>& early, std::vector<std::int64_t>& address,
-                     std::int64_t& peak) const {
+                     const std::vector<std::uint32_t>& early, const std::vector<double>& ends,
+                     std::vector<std::int64_t>& address, std::int64_t& peak) const {
     const auto by_end = [](const Block* a, const Block* b) { return a->life.last > b->life.last; };
-    std::priority_queue<const Block*, std::vector<const Block*>, decltype(by_end)> ends(by_end);
+    std::priority_queue<const Block*, std::vector<const Block*>, decltype(by_end)> alive(by_end);
     peak = 0;
     for (const Block& block : lasting) {
-      if (block.life.used()) ends.push(&block);
+      if (block.life.used()) alive.push(&block);
       peak = std::max(peak, block.address + block.bytes);
     }
     std::deque<Block> placed;
@@ -200,10 +197,10 @@ class MemoryPlacer {
       births.pop();
       Block block{.life = {first, lives_[tile].last},
                   .bytes = slot_bytes(builder_.storages()[tile].bytes)};
-      for (; !ends.empty() && ends.top()->life.last < block.life.first; ends.pop()) {
-        const Block& over = *ends.top();
+      for (; !alive.empty() && alive.top()->life.last < block.life.first; alive.pop()) {
+        const Block& over = *alive.top();
         free.take(over.address, over.address + over.bytes);
-        free.give_back(over.address, over.address + over.bytes, ends_[over.life.last]);
+        free.give_back(over.address, over.address + over.bytes, ends[over.life.last]);
       }
       FreeList open = free;
       for (const Block& other : lasting) {
@@ -218,7 +215,7 @@ class MemoryPlacer {
       address[tile] = block.address = *at;
       free.take(*at, *at + block.bytes);
       peak = std::max(peak, *at + block.bytes);
-      ends.push(&placed.emplace_back(block));
+      alive.push(&placed.emplace_back(block));
     }
     return true;
   }
@@ -312,7 +309,6 @@ class MemoryPlacer {
   const std::vector<Lifetime>& lives_;
   Memory memory_;
   std::int64_t limit_;
-  std::vector<double> ends_;  ///< by node
   std::vector<Block> fixed_{};
   std::vector<std::uint32_t> tiles_{};
 };
@@ -400,8 +396,9 @@ Placement place(Builder& builder) {
     }
     if (more <= options.prefetch_tiles / 4) break;  // better by lifetime than with less
   }
+  const std::vector<double> ends = rough_ends(builder);
   for (const bool ahead : {true, false}) {
-    if (sbuf.place_lifetimes(births(builder, lives, ahead), placement.address,
+    if (sbuf.place_lifetimes(births(builder, lives, ahead), ends, placement.address,
                              placement.sbuf_peak_bytes)) {
       return placement;
     }
