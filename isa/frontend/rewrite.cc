@@ -31,7 +31,7 @@ bool separates(const Node& node) {
   return node.fence || !touches_memory;
 }
 
-constexpr std::uint32_t kAnyElementBytes = 16;
+constexpr std::uint32_t kAnyElementBytes = 16;  // no dtype has more
 
 /// The load of a node that copies elements of up to so many bytes between fixed places of HBM and
 /// SBUF; else null.
