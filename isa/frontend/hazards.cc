@@ -35,7 +35,8 @@ struct Found {
 /// What was touched, filed by cells of memory.
 class Map {
  public:
-  explicit Map(const Builder& builder) : builder_(builder) {
+  Map(const Builder& builder, std::optional<Engine> unordered)
+      : builder_(builder), unordered_(unordered) {
     sbuf_.resize(static_cast<std::size_t>(kSbufCells * (kPartitions / kCellPartitions)));
     psum_.resize(static_cast<std::size_t>(kPsumCells * (kPartitions / kCellPartitions)));
     hbm_.resize(builder.storages().size());
@@ -67,13 +68,13 @@ class Map {
 
   void insert(const Region& region, bool write, std::uint32_t node) {
     const std::vector<Node>& nodes = builder_.nodes();
-    const bool transfer = is_transfer(nodes[node].op);
+    const bool by_itself = is_transfer(nodes[node].op) || nodes[node].engine == unordered_;
     for_each_cell(region, [&](std::vector<Touch>& cell, const Region& extent) {
       std::erase_if(cell, [&](const Touch& touch) {
         if (!region.dense() || !covers(region, touch.region, extent)) return false;
         if (write) return true;  // whoever comes after this write comes after those
         // Of reads by one engine, in order, the last stands for all.
-        return !touch.write && !transfer && !is_transfer(nodes[touch.node].op) &&
+        return !touch.write && !by_itself && !is_transfer(nodes[touch.node].op) &&
                nodes[touch.node].engine == nodes[node].engine;
       });
       cell.push_back({node, kNobody, write, region});
@@ -121,6 +122,7 @@ class Map {
   }
 
   const Builder& builder_;
+  std::optional<Engine> unordered_;
   std::vector<std::vector<Touch>> sbuf_{};
   std::vector<std::vector<Touch>> psum_{};
   std::vector<std::unordered_map<std::int64_t, std::vector<Touch>>> hbm_{};
@@ -160,9 +162,10 @@ class Extent {
   bool running_ = true;
 };
 
-/// Keeps what a consumer has to wait for: each transfer, and the last instruction of each engine.
+/// Keeps what a consumer has to wait for: each transfer, and the last instruction of each engine,
+/// of an unordered one all.
 std::vector<std::uint32_t> reduce(const std::vector<Found>& found, const Builder& builder,
-                                  std::uint32_t node) {
+                                  std::uint32_t node, std::optional<Engine> unordered) {
   const std::vector<Node>& nodes = builder.nodes();
   std::array<std::uint32_t, kEngines> last;
   last.fill(kNobody);
@@ -178,7 +181,7 @@ std::vector<std::uint32_t> reduce(const std::vector<Found>& found, const Builder
         std::binary_search(present.begin(), present.end(), it.observer)) {
       continue;
     }
-    if (is_transfer(nodes[it.node].op)) {
+    if (is_transfer(nodes[it.node].op) || nodes[it.node].engine == unordered) {
       transfers.push_back(it.node);
       continue;
     }
@@ -249,9 +252,10 @@ Region region_of(const DmaSide& operand, std::int64_t address, std::uint32_t sto
   return region;
 }
 
-Dependences find_dependences(const Builder& builder, const Placement& placement) {
+Dependences find_dependences(const Builder& builder, const Placement& placement,
+                             std::optional<Engine> unordered) {
   const std::vector<Node>& nodes = builder.nodes();
-  Map map(builder);
+  Map map(builder, unordered);
   struct Use {
     Region region{};
     bool write = false;
@@ -300,7 +304,7 @@ Dependences find_dependences(const Builder& builder, const Placement& placement)
       for (const Use& use : all) {
         const std::size_t before = found.size();
         map.find(use.region, use.write, node, found);
-        if (transfer || !use.write) continue;
+        if (transfer || !use.write || engine == unordered) continue;
         // An engine's own earlier reads and writes are over in order.
         found.erase(std::remove_if(found.begin() + static_cast<long>(before), found.end(),
                                    [&](const Found& it) {
@@ -315,7 +319,7 @@ Dependences find_dependences(const Builder& builder, const Placement& placement)
       uses_of(node + 1, next_uses);
       collect(next_uses);
     }
-    result.add(reduce(found, builder, node));
+    result.add(reduce(found, builder, node, unordered));
     for (const Use& use : uses) map.insert(use.region, use.write, node);
   }
   return result;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -52,7 +53,9 @@ Region region_of(const Access& operand, std::int64_t address);
 Region region_of(const DmaSide& operand, std::int64_t address, std::uint32_t storage);
 
 /// Finds all of a program's dependences: read after write, write after read, write after write, by
-/// the bytes that are touched, so that partial overlaps and aliases count and neighbours do not.
-Dependences find_dependences(const Builder& builder, const Placement& placement);
+/// the bytes that are touched, so that partial overlaps and aliases count and neighbours do not. Of
+/// an engine that is yet to be put in order also those on itself, and on each of its instructions.
+Dependences find_dependences(const Builder& builder, const Placement& placement,
+                             std::optional<Engine> unordered = {});
 
 }  // namespace trn::isa::frontend

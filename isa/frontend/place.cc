@@ -396,6 +396,7 @@ Placement place(Builder& builder) {
     }
     if (more <= options.prefetch_tiles / 4) break;  // better by lifetime than with less
   }
+  placement.by_lifetime = true;
   const std::vector<double> ends = rough_ends(builder);
   for (const bool ahead : {true, false}) {
     if (sbuf.place_lifetimes(births(builder, lives, ahead), ends, placement.address,

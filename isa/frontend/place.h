@@ -23,6 +23,7 @@ struct Placement {
   std::vector<Spill> spills{};
   std::int64_t sbuf_peak_bytes = 0;  ///< highest byte used of a partition
   std::int64_t psum_peak_bytes = 0;
+  bool by_lifetime = false;  ///< tiles in SBUF have no places of their own
 };
 
 /// Finds places for all tiles of a program. Tiles made on the same line rotate through places of

@@ -12,9 +12,10 @@ namespace {
 
 class Scheduler {
  public:
-  Scheduler(const Builder& builder, const Dependences& dependences)
+  Scheduler(const Builder& builder, const Dependences& dependences, std::uint32_t products_ahead)
       : nodes_(builder.nodes()),
         lookahead_(builder.options().dma_lookahead),
+        products_ahead_(products_ahead),
         slack_ns_(builder.options().store_slack_ns),
         ready_(nodes_.size(), 0),
         open_(nodes_.size(), 0) {
@@ -50,8 +51,14 @@ class Scheduler {
       }
       TRN_CHECK(best, "no instruction can begin: {} of {} are ordered", order.size(),
                 nodes_.size());
-      begin(*best);
-      order.push_back(best->node);
+      for (std::size_t i = 0; i < best->nodes; ++i) {
+        if (i > 0) {
+          best->node = pending_[best->engine][best->position];
+          best->start = std::max(free_[best->engine], ready_[best->node]);
+        }
+        begin(*best);
+        order.push_back(best->node);
+      }
     }
     return order;
   }
@@ -62,7 +69,8 @@ class Scheduler {
     std::size_t position = 0;  ///< in pending_
     std::uint32_t node = 0;
     double start = 0;
-    double key = 0;  ///< what the order goes by
+    double key = 0;         ///< what the order goes by
+    std::size_t nodes = 1;  ///< that begin together, from the position on
   };
 
   /// A store by software descriptors goes this much later than when its data should be there: held
@@ -74,7 +82,43 @@ class Scheduler {
     return store ? slack_ns_ : 0;
   }
 
+  /// Whether weights and the product that they are for stand here, with nothing else for them
+  /// behind.
+  [[nodiscard]] bool is_product(const std::deque<std::uint32_t>& pending, std::size_t at) const {
+    const auto weights = [&](std::size_t i) {
+      const Node& node = nodes_[pending[i]];
+      return node.waits_for_next && std::holds_alternative<LdWeights>(node.op) && !node.fence;
+    };
+    return at + 1 < pending.size() && weights(at) &&
+           std::holds_alternative<Matmul>(nodes_[pending[at + 1]].op) &&
+           (at + 2 == pending.size() || weights(at + 2));
+  }
+
+  /// The Tensor engine's next product: the first whose operands are there, or will be first.
+  std::optional<Choice> choose_product() const {
+    const std::size_t engine = index(Engine::Tensor);
+    const auto& pending = pending_[engine];
+    std::optional<Choice> best;
+    for (std::size_t i = 0; i < products_ahead_ && is_product(pending, i); i += 2) {
+      const std::uint32_t weights = pending[i];
+      const std::uint32_t product = pending[i + 1];
+      if (open_[weights] != 0 || open_[product] != 0) continue;
+      const double key = std::max({free_[engine], ready_[weights], ready_[product]});
+      if (!best || key < best->key) best = {engine, i, weights, key, key, 2};
+      if (key <= free_[engine]) break;  // none can be earlier
+    }
+    return best;
+  }
+
+  /// The first node that waits for this one, or itself.
+  [[nodiscard]] std::uint32_t needed(std::uint32_t node) const {
+    return first_consumer_[node] == first_consumer_[node + 1] ? node
+                                                              : consumers_[first_consumer_[node]];
+  }
+
   std::optional<Choice> choose(std::size_t engine) const {
+    if (engine == index(Engine::Tensor) && is_product(pending_[engine], 0) && products_ahead_ != 0)
+      return choose_product();
     const auto& pending = pending_[engine];
     std::optional<Choice> best;
     bool head = true;  // no instruction of the engine's own passed yet
@@ -87,8 +131,12 @@ class Scheduler {
         if (open_[node] == 0) {
           const double start = std::max(free_[engine], ready_[node]);
           const double key = std::max(start, ready_[node] + slack(node));
-          if (!best || key < best->key) best = {engine, i, node, start, key};
-          if (key <= free_[engine]) break;  // none can be earlier
+          if (!best || key < best->key ||
+              (products_ahead_ != 0 && key == best->key && needed(node) < needed(best->node))) {
+            best = {engine, i, node, start, key};
+          }
+          if (key <= free_[engine] && (products_ahead_ == 0 || !transfer))
+            break;  // none is earlier
         }
       }
       if (!transfer) head = false;
@@ -121,6 +169,7 @@ class Scheduler {
 
   const std::vector<Node>& nodes_;
   std::uint32_t lookahead_;
+  std::uint32_t products_ahead_;  ///< nodes of the Tensor engine; 0: in order
   double slack_ns_;
   std::vector<double> ready_;
   std::vector<std::uint32_t> open_;  ///< producers that have not begun
@@ -136,7 +185,22 @@ class Scheduler {
 }  // namespace
 
 std::vector<std::uint32_t> schedule(const Builder& builder, const Dependences& dependences) {
-  return Scheduler(builder, dependences).run();
+  return Scheduler(builder, dependences, 0).run();
+}
+
+void interleave_products(Builder& builder, const Placement& placement) {
+  const std::uint32_t ahead = builder.options().product_lookahead;
+  std::vector<Node>& nodes = builder.nodes();
+  const bool moves = std::none_of(nodes.begin(), nodes.end(), [](const Node& node) {
+    return node.fence || std::holds_alternative<Loop>(node.op);
+  });
+  if (ahead == 0 || !placement.by_lifetime || !moves) return;
+  const Dependences all = find_dependences(builder, placement, Engine::Tensor);
+  std::vector<Node> reordered;
+  reordered.reserve(nodes.size());
+  for (const std::uint32_t node : Scheduler(builder, all, ahead).run())
+    reordered.push_back(std::move(nodes[node]));
+  nodes = std::move(reordered);
 }
 
 }  // namespace trn::isa::frontend

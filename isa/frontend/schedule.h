@@ -5,6 +5,7 @@
 
 #include "isa/frontend/builder.h"
 #include "isa/frontend/hazards.h"
+#include "isa/frontend/place.h"
 
 namespace trn::isa::frontend {
 
@@ -14,5 +15,11 @@ namespace trn::isa::frontend {
 /// estimate it would hold up others or be held up. So loads are not stuck behind a store that
 /// waits.
 std::vector<std::uint32_t> schedule(const Builder& builder, const Dependences& dependences);
+
+/// Puts the nodes of a program whose tiles share memory by lifetime into an order in which a
+/// product whose operands are there, by a rough estimate, comes before up to
+/// Options::product_lookahead nodes of the Tensor engine whose operands are not. A program with
+/// fences or device loops stays as it is.
+void interleave_products(Builder& builder, const Placement& placement);
 
 }  // namespace trn::isa::frontend

@@ -37,6 +37,8 @@ struct HardwareDgeConfig {
   double gap_to_data = 0;
   double gap_to_control = 0;
   double read_restart = 0;
+  double read_refill = 0;
+  double read_refill_spread = 0;
   std::uint64_t packet_size = 0;
   DmaDirectionConfig read{};
   DmaDirectionConfig write{};
@@ -53,9 +55,14 @@ struct HardwareDgeConfig {
               "from a trigger's end to the next instruction for the engine"},
         Field{"gap_to_control", &HardwareDgeConfig::gap_to_control, "ns",
               "and to the next one that the sequencer executes itself"},
-        Field{"read_restart", &HardwareDgeConfig::read_restart, "ns",
-              "a read whose ring still moved another transfer when its descriptors were due: from "
-              "that one's end to the first packet, beside the packet's own time"},
+        Field{
+            "read_restart", &HardwareDgeConfig::read_restart, "ns",
+            "an engine whose ring still moves another transfer when a read's descriptors are due: "
+            "from that one's end to the first packet"},
+        Field{"read_refill", &HardwareDgeConfig::read_refill, "ns",
+              "and that packet takes longer by this"},
+        Field{"read_refill_spread", &HardwareDgeConfig::read_refill_spread, "ns",
+              "and by up to this; each engine in its turn"},
         Field{"packet_size", &HardwareDgeConfig::packet_size, "bytes", "most bytes of a packet"},
         Field{"read", &HardwareDgeConfig::read, "", "HBM to SBUF, or HBM to HBM"},
         Field{"write", &HardwareDgeConfig::write, "", "SBUF to HBM, or SBUF to SBUF"}};

@@ -9,6 +9,7 @@ namespace trn::sim {
 namespace {
 
 constexpr std::uint32_t kSemaphoreBytes = 4;  // docs/sources.md#nki-dma
+constexpr std::uint32_t kTurns = 7;           // neighbours are apart in the order of restarts
 
 }  // namespace
 
@@ -48,14 +49,27 @@ Time DmaEngine::remaining(std::uint32_t queue, Time now) const {
   return time;
 }
 
-/// The descriptors of a job are in its ring. Reads by software descriptors may have to fetch them.
+/// The descriptors of a job are in its ring. Reads by software descriptors may have to fetch them;
+/// one by others that finds its ring at work begins anew when that is done.
 void DmaEngine::arrive(Job job, Time now) {
   const DmaPlan& plan = job.transfer->plan;
   Ring& ring = rings_[plan.queue];
-  job.extra = job.transfer->first_packet_extra;
-  if (plan.mode == isa::DescriptorMode::SoftwareDge && plan.read) {
+  const Time ahead = remaining(plan.queue, now);
+  if (plan.mode != isa::DescriptorMode::SoftwareDge && plan.read && ring.dry != -kNever) {
+    const bool fixed = plan.mode == isa::DescriptorMode::Static;
+    const HardwareDgeConfig& dge = fixed ? config_.fixed : config_.hardware;
+    const std::uint32_t turn = (kTurns * number_ + ring.restarts++) % config_.engines;
+    const Time refill = from_ns(dge.read_refill + dge.read_refill_spread * turn / config_.engines);
+    const Time restart = from_ns(dge.read_restart);
+    if (ahead == 0) {
+      ring.open = ring.dry + restart + refill;
+    } else {
+      job.restart = restart;
+      job.extra = refill;
+      if (ring.jobs.empty()) ring.open = ring.dry + restart;  // the last packet still moves
+    }
+  } else if (plan.mode == isa::DescriptorMode::SoftwareDge && plan.read) {
     const SoftwareDgeConfig& software = config_.software;
-    const Time ahead = remaining(plan.queue, now);
     const bool covered =
         ring.fetched != -kNever && now - ring.fetched <= from_ns(software.fetch_covers);
     if (ahead == 0 && !covered) {
@@ -97,7 +111,7 @@ void DmaEngine::start_packet() {
   const Time now = Simulation::now();
   do {
     last_ring_ = static_cast<std::uint32_t>((last_ring_ + 1) % rings_.size());
-  } while (rings_[last_ring_].jobs.empty());
+  } while (!ready(rings_[last_ring_], now));
   Ring& ring = rings_[last_ring_];
   Job& job = ring.jobs.front();
   Transfer& transfer = *job.transfer;
@@ -117,6 +131,7 @@ void DmaEngine::start_packet() {
   wake_.at(busy_until_);
   if (data) return;
   ring.jobs.pop_front();
+  if (!ring.jobs.empty()) ring.open = busy_until_ + ring.jobs.front().restart;
   listener_.on_engine_done(transfer, busy_until_);
 }
 
@@ -134,9 +149,13 @@ void DmaEngine::step() {
       wake_.at(busy_until_);
       return;
     }
-    const bool work = std::any_of(rings_.begin(), rings_.end(),
-                                  [](const Ring& ring) { return !ring.jobs.empty(); });
-    if (work) listener_.on_ready(number_);
+    if (std::any_of(rings_.begin(), rings_.end(),
+                    [now](const Ring& ring) { return ready(ring, now); })) {
+      listener_.on_ready(number_);
+      return;
+    }
+    for (const Ring& ring : rings_)
+      if (!ring.jobs.empty()) wake_.at(ring.open);
   });
 }
 

@@ -92,10 +92,6 @@ TriggerTiming DmaSystem::software_timing(const DmaTrigger& trigger) {
   return {start, end, end, end};
 }
 
-Transfer*& DmaSystem::tail_of(const Transfer& transfer) {
-  return ring_tail_[isa::index(transfer.engine) * config_.queues + transfer.plan.queue];
-}
-
 TriggerTiming DmaSystem::trigger(const DmaTrigger& trigger) {
   const DmaPlan& plan = *trigger.plan;
   const bool software = plan.mode == isa::DescriptorMode::SoftwareDge;
@@ -126,23 +122,13 @@ TriggerTiming DmaSystem::trigger(const DmaTrigger& trigger) {
   if (plan.spill && plan.read_hbm) stats_.spill_reload_bytes += plan.src_bytes;
   queues_used_ |= 1U << plan.queue;
 
-  // A hardware read does not mix with a transfer of its ring that is still under way when its
-  // descriptors are due: it begins anew after that one's end. A ring stays in order.
-  Transfer*& tail = tail_of(transfer);
-  if (!software && !fixed && tail != nullptr && (plan.read || !tail->released)) {
-    tail->behind = &transfer;
-  } else {
-    release(transfer, transfer.nominal_start);
-  }
-  tail = &transfer;
+  // A ring stays in order.
+  Time& tail = ring_tail_[isa::index(transfer.engine) * config_.queues + plan.queue];
+  transfer.nominal_start = tail = std::max(transfer.nominal_start, tail);
+  const Time stagger = from_ns(direction(plan).stagger);
+  for (std::uint32_t i = 0; i < plan.share.size(); ++i)
+    engines_[i]->enqueue(transfer, plan.share[i], tail + i * stagger);
   return timing;
-}
-
-void DmaSystem::release(Transfer& transfer, Time start) {
-  transfer.released = true;
-  const Time stagger = from_ns(direction(transfer.plan).stagger);
-  for (std::uint32_t i = 0; i < transfer.plan.share.size(); ++i)
-    engines_[i]->enqueue(transfer, transfer.plan.share[i], start + i * stagger);
 }
 
 void DmaSystem::on_packet(Transfer& transfer, const PacketRecord& packet) {
@@ -204,14 +190,6 @@ void DmaSystem::finish(Transfer& transfer) {
                             std::max(transfer.plan.src_bytes, transfer.plan.dst_bytes),
                             transfer.trigger, transfer.first_packet, transfer.last_packet,
                             transfer.complete, transfer.sequence});
-  if (Transfer* behind = transfer.behind; behind != nullptr) {
-    const bool late = transfer.last_packet > behind->nominal_start;
-    const HardwareDgeConfig& dge =
-        behind->plan.mode == isa::DescriptorMode::Static ? config_.fixed : config_.hardware;
-    if (late && behind->plan.read) behind->first_packet_extra = from_ns(dge.read_restart);
-    release(*behind, late ? transfer.last_packet : behind->nominal_start);
-  }
-  if (Transfer*& tail = tail_of(transfer); tail == &transfer) tail = nullptr;
   transfers_.erase(transfer.number);
 }
 

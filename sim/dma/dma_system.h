@@ -60,8 +60,6 @@ class DmaSystem : public sc_core::sc_module, public DmaPort, public DmaListener 
   TriggerTiming hardware_timing(const HardwareDgeConfig& dge, const DmaTrigger& trigger);
   TriggerTiming software_timing(const DmaTrigger& trigger);
   [[nodiscard]] const DmaDirectionConfig& direction(const DmaPlan& plan) const;
-  [[nodiscard]] Transfer*& tail_of(const Transfer& transfer);
-  void release(Transfer& transfer, Time start);
   void finish(Transfer& transfer);
 
   DmaConfig config_;
@@ -72,7 +70,7 @@ class DmaSystem : public sc_core::sc_module, public DmaPort, public DmaListener 
   std::vector<bool> ready_;  // by engine
   std::vector<std::unique_ptr<DmaEngine>> engines_;
   std::array<Generator, isa::kEngines> generators_{};
-  std::vector<Transfer*> ring_tail_;  // by engine and queue: the last transfer, while under way
+  std::vector<Time> ring_tail_;  // by engine and queue: start of the last transfer
   std::unordered_map<std::uint64_t, std::unique_ptr<Transfer>> transfers_;  // under way, by number
   Time last_completion_ = 0;
   CriticalPath last_path_;

@@ -8,15 +8,19 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "isa/base/error.h"
 #include "isa/frontend/check_order.h"
 #include "isa/frontend/hazards.h"
 #include "isa/frontend/memory_operands.h"
+#include "isa/frontend/place.h"
+#include "isa/frontend/schedule.h"
 #include "isa/frontend/synchronise.h"
 #include "isa/text.h"
 #include "tests/isa/frontend_kernel.h"
@@ -712,6 +716,158 @@ TEST(CheckOrder, ReportsAsMuchAsAskedFor) {
     hand.fill(Engine::GpSimd, 0);
   }
   EXPECT_THAT(check_order(hand.program, 3), SizeIs(3));
+}
+
+// ---- products that overtake ----
+
+/// What the cells of memory hold after nodes in their order: what made it, of what.
+class Meaning {
+ public:
+  Meaning(const Builder& builder, const Placement& placement) {
+    for (const Node& node : builder.nodes()) run(node, placement);
+  }
+  /// Of results in HBM, by address.
+  [[nodiscard]] const std::map<std::int64_t, std::size_t>& results() const { return results_; }
+
+ private:
+  static constexpr std::int64_t kBytes = 128;  // tiles of this test are multiples of it
+
+  static void mix(std::size_t& hash, std::size_t more) {
+    hash = (hash ^ more) * 0x9e3779b97f4a7c15ULL + 1;
+  }
+
+  void run(const Node& node, const Placement& placement) {
+    std::size_t hash = node.op.index();
+    std::vector<std::pair<int, std::int64_t>> written;
+    const auto* product = std::get_if<Matmul>(&node.op);
+    if (product != nullptr) mix(hash, weights_);
+    for_each_memory_operand_of_node(node, [&](std::string_view name, const auto& operand) {
+      const std::int64_t base = address_of(operand).base;
+      if (operand.memory == Memory::Hbm) {
+        if (is_result(name)) {
+          written.emplace_back(-1, base);
+        } else {
+          mix(hash, static_cast<std::size_t>(base));
+        }
+        return;
+      }
+      const std::int64_t at = bytes_in(base) + placement.address[index(storage_of(base))];
+      Region region;
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(operand)>, DmaSide>) {
+        region = region_of(operand, at, 0);
+      } else {
+        region = region_of(operand, at);
+      }
+      const bool result = is_result(name);
+      for (std::int64_t b = region.begin / kBytes; b < region.end / kBytes; ++b) {
+        const std::pair cell(static_cast<int>(operand.memory), b);
+        if (result) written.push_back(cell);
+        if (!result || (product != nullptr && !product->start)) mix(hash, cells_[cell]);
+      }
+    });
+    if (std::holds_alternative<LdWeights>(node.op)) weights_ = hash;
+    for (const auto& [memory, at] : written)
+      (memory < 0 ? results_[at] : cells_[{memory, at}]) = hash;
+  }
+
+  std::size_t weights_ = 0;
+  std::map<std::pair<int, std::int64_t>, std::size_t> cells_{};
+  std::map<std::int64_t, std::size_t> results_{};
+};
+
+constexpr std::int64_t kBlockTiles = 8;
+constexpr std::int64_t kChains = 2;
+
+/// Two blocks of products, [128, 2 x 512], whose tiles take nearly all of 20 KiB: the second
+/// block's come into the places of the first's.
+Kernel two_blocks(std::uint32_t lookahead, Dtype dtype = Dtype::Bf16) {
+  Kernel kernel({.sbuf_partition_bytes = 20 * 1024 * bytes_of(dtype) / 2,
+                 .product_lookahead = lookahead,
+                 .roll = false});
+  const View lhs = kernel.hbm({2 * kBlockTiles * 128, 128}, dtype, "lhs", TensorKind::Input);
+  const View rhs = kernel.hbm({2 * kBlockTiles * 128, 1024}, dtype, "rhs", TensorKind::Input);
+  const View out = kernel.hbm({128, 2 * 1024}, dtype, "out", TensorKind::Output);
+  const Call call{.name = "nisa.nc_matmul"};
+  for (std::int64_t block = 0; block < 2; ++block) {
+    std::vector<View> wide;
+    std::vector<View> narrow;
+    for (std::int64_t k = 0; k < kBlockTiles; ++k) {
+      const std::int64_t row = (block * kBlockTiles + k) * 128;
+      kernel.line(2);
+      wide.push_back(kernel.sbuf({128, 1024}, dtype));
+      kernel.load(wide.back(), rows(rhs, row, 128));
+      kernel.line(3);
+      narrow.push_back(kernel.sbuf({128, 128}, dtype));
+      kernel.load(narrow.back(), rows(lhs, row, 128));
+    }
+    for (std::int64_t chain = 0; chain < kChains; ++chain) {
+      kernel.line(4);
+      const View bank = kernel.psum({128, 512});
+      for (std::int64_t k = 0; k < kBlockTiles; ++k)
+        kernel.builder().matmul(call, bank, narrow[static_cast<std::size_t>(k)],
+                                columns(wide[static_cast<std::size_t>(k)], chain * 512, 512));
+      kernel.line(5);
+      const View result = kernel.sbuf({128, 512}, dtype);
+      kernel.copy(result, bank);
+      kernel.load(columns(out, block * 1024 + chain * 512, 512), result);
+    }
+  }
+  return kernel;
+}
+
+/// The PSUM addresses of the products of the second block, in the order of the Tensor engine.
+std::vector<std::int64_t> banks_of_second_block(std::uint32_t lookahead) {
+  Kernel kernel = two_blocks(lookahead);
+  const Finished made = kernel.finish();
+  EXPECT_THAT(check_order(made.trace.code[0]), IsEmpty());
+  std::vector<std::int64_t> banks;
+  for (const Instr& instr : made.trace.code[0].streams[index(Engine::Tensor)]) {
+    if (const auto* product = std::get_if<Matmul>(&instr.op)) {
+      banks.push_back(product->dst.offset.base / 2048);
+    }
+  }
+  EXPECT_EQ(banks.size(), 2U * kChains * kBlockTiles);
+  banks.erase(banks.begin(), banks.begin() + kChains * kBlockTiles);
+  return banks;
+}
+
+TEST(Interleave, AProductWhoseTilesAreThereOvertakesOnesThatWait) {
+  const std::vector<std::int64_t> banks = banks_of_second_block(512);
+  // Both chains use a tile as it comes; the kernel has them one after the other.
+  EXPECT_NE(banks[0], banks[1]);
+  const std::vector<std::int64_t> in_order = banks_of_second_block(0);
+  EXPECT_THAT(std::vector(in_order.begin(), in_order.begin() + kBlockTiles), testing::Each(2));
+}
+
+TEST(Interleave, EachResultIsMadeOfTheSame) {
+  for (const Dtype dtype : {Dtype::Bf16, Dtype::Fp32}) {
+    for (const std::uint32_t lookahead : {4U, 16U, 512U}) {
+      Kernel kernel = two_blocks(lookahead, dtype);
+      const Placement placement = place(kernel.builder());
+      EXPECT_TRUE(placement.by_lifetime);
+      const Meaning before(kernel.builder(), placement);
+      const std::size_t nodes = kernel.builder().nodes().size();
+      interleave_products(kernel.builder(), placement);
+      const Meaning after(kernel.builder(), placement);
+      EXPECT_EQ(kernel.builder().nodes().size(), nodes);
+      EXPECT_EQ(before.results().size(), 2U * kChains);
+      EXPECT_EQ(after.results(), before.results());
+    }
+  }
+}
+
+TEST(Interleave, NotOverAFence) {
+  Kernel kernel = two_blocks(512);
+  kernel.builder().fence();
+  const View tile = kernel.sbuf({128, 64});
+  kernel.fill(tile);
+  const Placement placement = place(kernel.builder());
+  std::vector<std::size_t> before;
+  for (const Node& node : kernel.builder().nodes()) before.push_back(node.op.index());
+  interleave_products(kernel.builder(), placement);
+  std::vector<std::size_t> after;
+  for (const Node& node : kernel.builder().nodes()) after.push_back(node.op.index());
+  EXPECT_EQ(after, before);
 }
 
 }  // namespace

@@ -34,6 +34,8 @@ Machine calm_machine() {
   chip.psum.bank_conflict = 0;
   chip.dma.hardware.trigger_close = 0;
   chip.dma.hardware.read_restart = 0;
+  chip.dma.hardware.read_refill = 0;
+  chip.dma.hardware.read_refill_spread = 0;
   chip.dma.software.fetch = 0;
   chip.dma.software.fetch_per_packet = 0;
   chip.dma.software.fetch_restart = 0;
@@ -158,11 +160,11 @@ TEST(Monotonicity, RingsThatShareEnginesMakeSmallExceptions) {
 
 TEST(Monotonicity, OnTheShippedMachineTheExceptionsAreSmall) {
   // A trigger that comes a moment earlier, behind an instruction of GpSimd that is over sooner, can
-  // find its ring dry or a read under way: each costs 600 to 700 ns.
+  // find its ring dry or a read under way: each costs 500 to 1000 ns.
   const Machine machine = test::shipped_machine();
   for (const auto& changes : {engine_changes(), dma_changes()})
     for (const Change& change : changes)
-      EXPECT_LE(worst_slowdown(machine, change, {}), 0.08) << change.name;
+      EXPECT_LE(worst_slowdown(machine, change, {}), 0.1) << change.name;
 }
 
 TEST(Monotonicity, MoreWorkAtTheEndIsNeverFaster) {

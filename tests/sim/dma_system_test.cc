@@ -219,13 +219,38 @@ TEST(DmaSystem, HardwareReadsOfOneRingAreSerial) {
   ProgramBuilder program;
   program.on(Engine::Sync).add(2, dma_read(128, 512));
   const Outcome done = run(program.trace(), round_machine());
-  // The second is due at 650 + 540 + 800 = 1990, while the first runs until 2549.2. It begins then,
-  // its first packet 600 ns longer.
+  // The second is due at 650 + 540 + 800 = 1990, while the first runs: on engine 0 until 2309.2, on
+  // each further one 16 longer. Each begins 600 ns after its own end, with a packet 30 ns longer,
+  // and by up to 160 more in its turn: engine 5 is the third after engine 0.
   const auto packets = done.record.packets_of(1, 0);
-  EXPECT_EQ(packets[0].start, from_ns(2549.2));
-  EXPECT_EQ(packets[0].end, from_ns(2549.2 + 600 + 112.4));
+  EXPECT_EQ(done.record.packets_of(0, 0).back().end, from_ns(2309.2));
+  EXPECT_EQ(packets[0].start, from_ns(2309.2 + 600));
+  EXPECT_EQ(packets[0].end - packets[0].start, from_ns(112.4 + 30));
   EXPECT_EQ(packets[1].end - packets[1].start, from_ns(112.4));
-  EXPECT_EQ(done.record.packets_of(1, 5)[0].start, from_ns(2549.2 + 5 * 16));
+  const auto fifth = done.record.packets_of(1, 5);
+  EXPECT_EQ(fifth[0].start, from_ns(2309.2 + 5 * 16 + 600));
+  EXPECT_EQ(fifth[0].end - fifth[0].start, from_ns(112.4 + 30 + 3 * 10));
+}
+
+TEST(DmaSystem, AnotherRingMovesWhileAHardwareReadBeginsAnew) {
+  ProgramBuilder program;
+  program.on(Engine::Sync).add(2, dma_read(128, 512));
+  program.on(Engine::Scalar).add(test::nop(1000)).add(dma_write(128, 512, kHardware, 1));
+  const Outcome done = run(program.trace(), round_machine());
+  const auto reads = done.record.packets_of(1, 0);
+  const auto writes = done.record.packets_of(2, 0);
+  EXPECT_GE(writes[0].start, from_ns(2309.2));
+  EXPECT_LT(writes.back().end, reads[0].start);
+}
+
+TEST(DmaSystem, AHardwareReadSoonAfterAnotherWaitsAsWell) {
+  ProgramBuilder program;
+  program.on(Engine::Sync).add(2, dma_read(8, 64));
+  const Outcome done = run(program.trace(), round_machine());
+  // Due at 1990, when its engine has been done for 397.6: eight packets of 22.8, and the semaphore.
+  EXPECT_EQ(done.record.packets_of(0, 0).back().end, from_ns(1592.4));
+  EXPECT_EQ(done.record.packets_of(1, 0)[0].start, from_ns(1592.4 + 600 + 30));
+  EXPECT_EQ(done.record.packets_of(1, 0)[0].end, from_ns(1592.4 + 600 + 30 + 22.8));
 }
 
 TEST(DmaSystem, AHardwareReadThatFindsItsRingIdleIsNotDelayed) {
