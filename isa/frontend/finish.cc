@@ -207,7 +207,7 @@ Finished finish(std::vector<Builder*> builders, const FinishOptions& options) {
     if (builder.options().tables_ahead) load_tables(builder);
     Placement placement = place(builder);
     hbm.place(builder, placement);
-    interleave_products(builder, placement);
+    interleave(builder, placement);
     const Dependences dependences = find_dependences(builder, placement);
     const std::vector<std::uint32_t> order = schedule(builder, dependences);
     SyncStats& stats = result.sync.emplace_back();

@@ -35,8 +35,7 @@ struct Found {
 /// What was touched, filed by cells of memory.
 class Map {
  public:
-  Map(const Builder& builder, std::optional<Engine> unordered)
-      : builder_(builder), unordered_(unordered) {
+  Map(const Builder& builder, bool in_order) : builder_(builder), in_order_(in_order) {
     sbuf_.resize(static_cast<std::size_t>(kSbufCells * (kPartitions / kCellPartitions)));
     psum_.resize(static_cast<std::size_t>(kPsumCells * (kPartitions / kCellPartitions)));
     hbm_.resize(builder.storages().size());
@@ -68,7 +67,7 @@ class Map {
 
   void insert(const Region& region, bool write, std::uint32_t node) {
     const std::vector<Node>& nodes = builder_.nodes();
-    const bool by_itself = is_transfer(nodes[node].op) || nodes[node].engine == unordered_;
+    const bool by_itself = is_transfer(nodes[node].op) || !in_order_;
     for_each_cell(region, [&](std::vector<Touch>& cell, const Region& extent) {
       std::erase_if(cell, [&](const Touch& touch) {
         if (!region.dense() || !covers(region, touch.region, extent)) return false;
@@ -122,7 +121,7 @@ class Map {
   }
 
   const Builder& builder_;
-  std::optional<Engine> unordered_;
+  bool in_order_;
   std::vector<std::vector<Touch>> sbuf_{};
   std::vector<std::vector<Touch>> psum_{};
   std::vector<std::unordered_map<std::int64_t, std::vector<Touch>>> hbm_{};
@@ -165,7 +164,7 @@ class Extent {
 /// Keeps what a consumer has to wait for: each transfer, and the last instruction of each engine,
 /// of an unordered one all.
 std::vector<std::uint32_t> reduce(const std::vector<Found>& found, const Builder& builder,
-                                  std::uint32_t node, std::optional<Engine> unordered) {
+                                  std::uint32_t node, bool in_order) {
   const std::vector<Node>& nodes = builder.nodes();
   std::array<std::uint32_t, kEngines> last;
   last.fill(kNobody);
@@ -181,7 +180,7 @@ std::vector<std::uint32_t> reduce(const std::vector<Found>& found, const Builder
         std::binary_search(present.begin(), present.end(), it.observer)) {
       continue;
     }
-    if (is_transfer(nodes[it.node].op) || nodes[it.node].engine == unordered) {
+    if (is_transfer(nodes[it.node].op) || !in_order) {
       transfers.push_back(it.node);
       continue;
     }
@@ -252,10 +251,9 @@ Region region_of(const DmaSide& operand, std::int64_t address, std::uint32_t sto
   return region;
 }
 
-Dependences find_dependences(const Builder& builder, const Placement& placement,
-                             std::optional<Engine> unordered) {
+Dependences find_dependences(const Builder& builder, const Placement& placement, bool in_order) {
   const std::vector<Node>& nodes = builder.nodes();
-  Map map(builder, unordered);
+  Map map(builder, in_order);
   struct Use {
     Region region{};
     bool write = false;
@@ -304,7 +302,7 @@ Dependences find_dependences(const Builder& builder, const Placement& placement,
       for (const Use& use : all) {
         const std::size_t before = found.size();
         map.find(use.region, use.write, node, found);
-        if (transfer || !use.write || engine == unordered) continue;
+        if (transfer || !use.write || !in_order) continue;
         // An engine's own earlier reads and writes are over in order.
         found.erase(std::remove_if(found.begin() + static_cast<long>(before), found.end(),
                                    [&](const Found& it) {
@@ -319,7 +317,7 @@ Dependences find_dependences(const Builder& builder, const Placement& placement,
       uses_of(node + 1, next_uses);
       collect(next_uses);
     }
-    result.add(reduce(found, builder, node, unordered));
+    result.add(reduce(found, builder, node, in_order));
     for (const Use& use : uses) map.insert(use.region, use.write, node);
   }
   return result;

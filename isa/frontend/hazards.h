@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -54,8 +53,8 @@ Region region_of(const DmaSide& operand, std::int64_t address, std::uint32_t sto
 
 /// Finds all of a program's dependences: read after write, write after read, write after write, by
 /// the bytes that are touched, so that partial overlaps and aliases count and neighbours do not. Of
-/// an engine that is yet to be put in order also those on itself, and on each of its instructions.
+/// engines that are yet to be put in order also those on themselves, and on each instruction.
 Dependences find_dependences(const Builder& builder, const Placement& placement,
-                             std::optional<Engine> unordered = {});
+                             bool in_order = true);
 
 }  // namespace trn::isa::frontend

@@ -17,7 +17,7 @@ struct Options {
   std::uint32_t load_ahead_ns = 16000;
   std::uint32_t cut_load_bytes = 2048;
   std::uint32_t dma_lookahead = 64;
-  std::uint32_t product_lookahead = 512;
+  std::uint32_t lookahead = 512;
   std::uint32_t store_slack_ns = 4000;
   bool inputs_by_software = true;
   bool hardware_descriptors = true;
@@ -53,7 +53,7 @@ struct Options {
         Field{"dma_lookahead", &Options::dma_lookahead, "",
               "instructions that a DMA trigger whose data is ready may overtake; 0: none"},
         Field{
-            "product_lookahead", &Options::product_lookahead, "",
+            "lookahead", &Options::lookahead, "",
             "instructions of the Tensor engine that a matmul whose operands are there may overtake "
             "when tiles share memory by lifetime; 0: none"},
         Field{"store_slack_ns", &Options::store_slack_ns, "ns",

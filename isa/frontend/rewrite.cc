@@ -23,14 +23,6 @@ std::uint32_t storage_index(const auto& operand) {
   return index(storage_of(address_of(operand).base));
 }
 
-/// Whether a node stands between others that must keep their sides: a fence, a loop, a branch.
-bool separates(const Node& node) {
-  bool touches_memory = false;
-  for_each_memory_operand_of_node(
-      node, [&](std::string_view /*name*/, const auto& /*operand*/) { touches_memory = true; });
-  return node.fence || !touches_memory;
-}
-
 constexpr std::uint32_t kAnyElementBytes = 16;  // no dtype has more
 
 /// The load of a node that copies elements of up to so many bytes between fixed places of HBM and
@@ -159,6 +151,13 @@ std::vector<bool> begin_sums(const Builder& builder) {
 }
 
 }  // namespace
+
+bool separates(const Node& node) {
+  bool touches_memory = false;
+  for_each_memory_operand_of_node(
+      node, [&](std::string_view /*name*/, const auto& /*operand*/) { touches_memory = true; });
+  return node.fence || !touches_memory;
+}
 
 void sink_memsets(Builder& builder) {
   const std::vector<bool> sinks = begin_sums(builder);

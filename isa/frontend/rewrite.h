@@ -7,6 +7,10 @@
 
 namespace trn::isa::frontend {
 
+/// Whether a node stands between others that must keep their sides: a fence, a loop, a branch, what
+/// only sequencers or registers see.
+bool separates(const Node& node);
+
 /// Moves each MEMSET that begins a sum in SBUF to just before the first instruction that adds to
 /// its tile, as a compiler does that begins a lifetime as late as it can. None moves over a fence
 /// or into a device loop.

@@ -5,6 +5,7 @@
 #include <deque>
 
 #include "isa/base/check.h"
+#include "isa/frontend/rewrite.h"
 #include "isa/frontend/rough.h"
 
 namespace trn::isa::frontend {
@@ -12,10 +13,10 @@ namespace {
 
 class Scheduler {
  public:
-  Scheduler(const Builder& builder, const Dependences& dependences, std::uint32_t products_ahead)
+  Scheduler(const Builder& builder, const Dependences& dependences, std::uint32_t ahead)
       : nodes_(builder.nodes()),
         lookahead_(builder.options().dma_lookahead),
-        products_ahead_(products_ahead),
+        ahead_(ahead),
         slack_ns_(builder.options().store_slack_ns),
         ready_(nodes_.size(), 0),
         open_(nodes_.size(), 0) {
@@ -99,7 +100,7 @@ class Scheduler {
     const std::size_t engine = index(Engine::Tensor);
     const auto& pending = pending_[engine];
     std::optional<Choice> best;
-    for (std::size_t i = 0; i < products_ahead_ && is_product(pending, i); i += 2) {
+    for (std::size_t i = 0; i < ahead_ && is_product(pending, i); i += 2) {
       const std::uint32_t weights = pending[i];
       const std::uint32_t product = pending[i + 1];
       if (open_[weights] != 0 || open_[product] != 0) continue;
@@ -110,6 +111,15 @@ class Scheduler {
     return best;
   }
 
+  /// Whether an instruction may go ahead of others of its engine: it leaves nothing behind but its
+  /// result.
+  [[nodiscard]] bool overtakes(std::uint32_t node) const {
+    const Op& op = nodes_[node].op;
+    return ahead_ != 0 &&
+           (std::holds_alternative<Copy>(op) || std::holds_alternative<Cast>(op) ||
+            std::holds_alternative<Memset>(op) || std::holds_alternative<TensorTensor>(op));
+  }
+
   /// The first node that waits for this one, or itself.
   [[nodiscard]] std::uint32_t needed(std::uint32_t node) const {
     return first_consumer_[node] == first_consumer_[node + 1] ? node
@@ -117,29 +127,29 @@ class Scheduler {
   }
 
   std::optional<Choice> choose(std::size_t engine) const {
-    if (engine == index(Engine::Tensor) && is_product(pending_[engine], 0) && products_ahead_ != 0)
+    if (engine == index(Engine::Tensor) && is_product(pending_[engine], 0) && ahead_ != 0)
       return choose_product();
     const auto& pending = pending_[engine];
     std::optional<Choice> best;
-    bool head = true;  // no instruction of the engine's own passed yet
-    const std::size_t reach = std::min<std::size_t>(pending.size(), std::size_t{lookahead_} + 1);
+    bool head = true;  // no instruction that keeps its place passed yet
+    const std::size_t reach =
+        std::min<std::size_t>(pending.size(), std::size_t{std::max(lookahead_, ahead_)} + 1);
     for (std::size_t i = 0; i < reach; ++i) {
       const std::uint32_t node = pending[i];
       if (i > 0 && (nodes_[node].fence || nodes_[pending[0]].fence)) break;
       const bool transfer = is_transfer(nodes_[node].op);
-      if (transfer || head) {
-        if (open_[node] == 0) {
-          const double start = std::max(free_[engine], ready_[node]);
-          const double key = std::max(start, ready_[node] + slack(node));
-          if (!best || key < best->key ||
-              (products_ahead_ != 0 && key == best->key && needed(node) < needed(best->node))) {
-            best = {engine, i, node, start, key};
-          }
-          if (key <= free_[engine] && (products_ahead_ == 0 || !transfer))
-            break;  // none is earlier
+      const bool may = transfer ? i <= lookahead_ : head || overtakes(node);
+      if (may && open_[node] == 0) {
+        const double start = std::max(free_[engine], ready_[node]);
+        const double key = std::max(start, ready_[node] + slack(node));
+        if (!best || key < best->key ||
+            (ahead_ != 0 && key == best->key && transfer && is_transfer(nodes_[best->node].op) &&
+             needed(node) < needed(best->node))) {
+          best = {engine, i, node, start, key};
         }
+        if (key <= free_[engine] && (ahead_ == 0 || !transfer)) break;  // none is earlier
       }
-      if (!transfer) head = false;
+      if (!transfer && !overtakes(node)) head = false;
     }
     return best;
   }
@@ -169,7 +179,7 @@ class Scheduler {
 
   const std::vector<Node>& nodes_;
   std::uint32_t lookahead_;
-  std::uint32_t products_ahead_;  ///< nodes of the Tensor engine; 0: in order
+  std::uint32_t ahead_;  ///< instructions of an engine that one may overtake; 0: none
   double slack_ns_;
   std::vector<double> ready_;
   std::vector<std::uint32_t> open_;  ///< producers that have not begun
@@ -188,14 +198,15 @@ std::vector<std::uint32_t> schedule(const Builder& builder, const Dependences& d
   return Scheduler(builder, dependences, 0).run();
 }
 
-void interleave_products(Builder& builder, const Placement& placement) {
-  const std::uint32_t ahead = builder.options().product_lookahead;
+void interleave(Builder& builder, const Placement& placement) {
+  const std::uint32_t ahead = builder.options().lookahead;
   std::vector<Node>& nodes = builder.nodes();
-  const bool moves = std::none_of(nodes.begin(), nodes.end(), [](const Node& node) {
-    return node.fence || std::holds_alternative<Loop>(node.op);
+  const bool fixed = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+    return (separates(node) && !std::holds_alternative<ActTableLoad>(node.op)) ||
+           std::holds_alternative<TensorLoad>(node.op);
   });
-  if (ahead == 0 || !placement.by_lifetime || !moves) return;
-  const Dependences all = find_dependences(builder, placement, Engine::Tensor);
+  if (ahead == 0 || !placement.by_lifetime || fixed) return;
+  const Dependences all = find_dependences(builder, placement, false);
   std::vector<Node> reordered;
   reordered.reserve(nodes.size());
   for (const std::uint32_t node : Scheduler(builder, all, ahead).run())

@@ -17,9 +17,9 @@ namespace trn::isa::frontend {
 std::vector<std::uint32_t> schedule(const Builder& builder, const Dependences& dependences);
 
 /// Puts the nodes of a program whose tiles share memory by lifetime into an order in which a
-/// product whose operands are there, by a rough estimate, comes before up to
-/// Options::product_lookahead nodes of the Tensor engine whose operands are not. A program with
-/// fences or device loops stays as it is.
-void interleave_products(Builder& builder, const Placement& placement);
+/// product, copy, sum or fill whose operands are there, by a rough estimate, comes before up to
+/// Options::lookahead instructions of its engine whose operands are not. A program with fences,
+/// device loops or registers stays as it is.
+void interleave(Builder& builder, const Placement& placement);
 
 }  // namespace trn::isa::frontend

@@ -782,7 +782,7 @@ constexpr std::int64_t kChains = 2;
 /// block's come into the places of the first's.
 Kernel two_blocks(std::uint32_t lookahead, Dtype dtype = Dtype::Bf16) {
   Kernel kernel({.sbuf_partition_bytes = 20 * 1024 * bytes_of(dtype) / 2,
-                 .product_lookahead = lookahead,
+                 .lookahead = lookahead,
                  .roll = false});
   const View lhs = kernel.hbm({2 * kBlockTiles * 128, 128}, dtype, "lhs", TensorKind::Input);
   const View rhs = kernel.hbm({2 * kBlockTiles * 128, 1024}, dtype, "rhs", TensorKind::Input);
@@ -847,7 +847,7 @@ TEST(Interleave, EachResultIsMadeOfTheSame) {
       EXPECT_TRUE(placement.by_lifetime);
       const Meaning before(kernel.builder(), placement);
       const std::size_t nodes = kernel.builder().nodes().size();
-      interleave_products(kernel.builder(), placement);
+      interleave(kernel.builder(), placement);
       const Meaning after(kernel.builder(), placement);
       EXPECT_EQ(kernel.builder().nodes().size(), nodes);
       EXPECT_EQ(before.results().size(), 2U * kChains);
@@ -864,7 +864,7 @@ TEST(Interleave, NotOverAFence) {
   const Placement placement = place(kernel.builder());
   std::vector<std::size_t> before;
   for (const Node& node : kernel.builder().nodes()) before.push_back(node.op.index());
-  interleave_products(kernel.builder(), placement);
+  interleave(kernel.builder(), placement);
   std::vector<std::size_t> after;
   for (const Node& node : kernel.builder().nodes()) after.push_back(node.op.index());
   EXPECT_EQ(after, before);
