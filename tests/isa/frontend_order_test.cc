@@ -809,6 +809,8 @@ Kernel two_blocks(std::uint32_t lookahead, Dtype dtype = Dtype::Bf16) {
       kernel.line(5);
       const View result = kernel.sbuf({128, 512}, dtype);
       kernel.copy(result, bank);
+      kernel.builder().activation({.name = "nisa.activation"}, result, ActivationFunction::Exp,
+                                  result);
       kernel.load(columns(out, block * 1024 + chain * 512, 512), result);
     }
   }
@@ -854,6 +856,23 @@ TEST(Interleave, EachResultIsMadeOfTheSame) {
       EXPECT_EQ(after.results(), before.results());
     }
   }
+}
+
+TEST(Interleave, ActivationsKeepTheirOrder) {
+  // They share tables and accumulators.
+  const auto activated = [](const Builder& builder) {
+    std::vector<std::int64_t> results;
+    for (const Node& node : builder.nodes()) {
+      if (const auto* it = std::get_if<Activate>(&node.op)) results.push_back(it->dst.offset.base);
+    }
+    return results;
+  };
+  Kernel kernel = two_blocks(512);
+  const Placement placement = place(kernel.builder());
+  const std::vector<std::int64_t> before = activated(kernel.builder());
+  EXPECT_THAT(before, SizeIs(2 * kChains));
+  interleave(kernel.builder(), placement);
+  EXPECT_EQ(activated(kernel.builder()), before);
 }
 
 TEST(Interleave, NotOverAFence) {
