@@ -114,7 +114,7 @@ def ndarray(shape: Sequence[int], dtype: str, buffer: str, **_: Any) -> Tile:
     return Tile(data, dtype, buffer)
 
 
-def dma_copy(dst: Tile, src: Tile) -> None:
+def dma_copy(dst: Tile, src: Tile, dge_mode: str = "unknown") -> None:
     assert dst.buffer != "psum" and src.buffer != "psum", "DMA does not reach PSUM"
     value = src.read()
     if dst.rows is None and src.rows is None:
@@ -312,6 +312,7 @@ LANGUAGE = {
 
 ISA = {
     "engine": types.SimpleNamespace(tensor="tensor", vector="vector"),
+    "dge_mode": types.SimpleNamespace(unknown="unknown", none="none"),
     "reduce_cmd": types.SimpleNamespace(reset_reduce="reset_reduce"),
     "matmul_perf_mode": types.SimpleNamespace(double_row="double_row"),
     "core_barrier": lambda data, cores: None,
