@@ -162,7 +162,7 @@ class Extent {
 };
 
 /// Keeps what a consumer has to wait for: each transfer, and the last instruction of each engine,
-/// of an unordered one all.
+/// or all of engines without an order.
 std::vector<std::uint32_t> reduce(const std::vector<Found>& found, const Builder& builder,
                                   std::uint32_t node, bool in_order) {
   const std::vector<Node>& nodes = builder.nodes();

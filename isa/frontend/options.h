@@ -54,8 +54,8 @@ struct Options {
               "instructions that a DMA trigger whose data is ready may overtake; 0: none"},
         Field{
             "lookahead", &Options::lookahead, "",
-            "instructions of the Tensor engine that a matmul whose operands are there may overtake "
-            "when tiles share memory by lifetime; 0: none"},
+            "instructions of its engine that a matmul, copy, sum or fill whose operands are there "
+            "may overtake when tiles share memory by lifetime; 0: none"},
         Field{"store_slack_ns", &Options::store_slack_ns, "ns",
               "a store by software descriptors goes so much later than its data is expected"},
         Field{"inputs_by_software", &Options::inputs_by_software, "",

@@ -55,12 +55,12 @@ struct HardwareDgeConfig {
               "from a trigger's end to the next instruction for the engine"},
         Field{"gap_to_control", &HardwareDgeConfig::gap_to_control, "ns",
               "and to the next one that the sequencer executes itself"},
-        Field{
-            "read_restart", &HardwareDgeConfig::read_restart, "ns",
-            "an engine whose ring still moves another transfer when a read's descriptors are due: "
-            "from that one's end to the first packet"},
+        Field{"read_restart", &HardwareDgeConfig::read_restart, "ns",
+              "from the end of an engine's part of a transfer to the first packet of a read behind "
+              "it "
+              "in the ring, at the least"},
         Field{"read_refill", &HardwareDgeConfig::read_refill, "ns",
-              "and that packet takes longer by this"},
+              "and longer by this, within that packet if the read was due before that end"},
         Field{"read_refill_spread", &HardwareDgeConfig::read_refill_spread, "ns",
               "and by up to this; each engine in its turn"},
         Field{"packet_size", &HardwareDgeConfig::packet_size, "bytes", "most bytes of a packet"},

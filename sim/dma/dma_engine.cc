@@ -50,7 +50,7 @@ Time DmaEngine::remaining(std::uint32_t queue, Time now) const {
 }
 
 /// The descriptors of a job are in its ring. Reads by software descriptors may have to fetch them;
-/// one by others that finds its ring at work begins anew when that is done.
+/// one by others begins anew some time after what its ring moved before.
 void DmaEngine::arrive(Job job, Time now) {
   const DmaPlan& plan = job.transfer->plan;
   Ring& ring = rings_[plan.queue];
