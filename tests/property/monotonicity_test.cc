@@ -144,8 +144,7 @@ TEST(Monotonicity, FasterDmaIsNeverSlowerOnOneRing) {
 }
 
 TEST(Monotonicity, TriggersThatComeEarlierMakeSmallExceptions) {
-  // A write that is triggered while a read of its ring still waits for another begins behind that
-  // read; a moment later, it follows the read engine by engine.
+  // A trigger that comes a moment earlier takes its ring's engines before what was due first.
   const Machine machine = calm_machine();
   for (const Change& change : engine_changes())
     EXPECT_LE(worst_slowdown(machine, change, {.one_ring = true}), 1e-3) << change.name;
