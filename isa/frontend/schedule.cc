@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <limits>
 
 #include "isa/base/check.h"
 #include "isa/frontend/rewrite.h"
@@ -33,6 +34,15 @@ class Scheduler {
         ++open_[node];
       }
       pending_[index(nodes_[node].engine)].push_back(node);
+    }
+    if (ahead_ == 0) return;
+    path_.resize(nodes_.size());
+    for (std::size_t node = nodes_.size(); node-- > 0;) {
+      const Node& at = nodes_[node];
+      path_[node] +=
+          rough_ns(at.op, at.engine) + (is_transfer(at.op) ? kRoughTriggerNs + kRoughLatencyNs : 0);
+      for (const std::uint32_t producer : dependences.of(static_cast<std::uint32_t>(node)))
+        path_[producer] = std::max(path_[producer], path_[node]);
     }
   }
 
@@ -95,18 +105,25 @@ class Scheduler {
            (at + 2 == pending.size() || weights(at + 2));
   }
 
-  /// The Tensor engine's next product: the first whose operands are there, or will be first.
+  /// The Tensor engine's next product: of those whose operands are there, or will be first, the one
+  /// that most of the program waits for, as a list scheduler has it: so tiles whose places are
+  /// wanted are used up first. Both passes of a product stay together.
   std::optional<Choice> choose_product() const {
     const std::size_t engine = index(Engine::Tensor);
     const auto& pending = pending_[engine];
     std::optional<Choice> best;
+    double longest = 0;
     for (std::size_t i = 0; i < ahead_ && is_product(pending, i); i += 2) {
       const std::uint32_t weights = pending[i];
       const std::uint32_t product = pending[i + 1];
       if (open_[weights] != 0 || open_[product] != 0) continue;
       const double key = std::max({free_[engine], ready_[weights], ready_[product]});
-      if (!best || key < best->key) best = {engine, i, weights, key, key, 2};
-      if (key <= free_[engine]) break;  // none can be earlier
+      const bool begun = std::get<LdWeights>(nodes_[weights].op).pass == Fp32Pass::High;
+      const double path = begun ? std::numeric_limits<double>::max() : path_[product];
+      if (!best || key < best->key || (key == best->key && path > longest)) {
+        best = {engine, i, weights, key, key, 2};
+        longest = path;
+      }
     }
     return best;
   }
@@ -183,6 +200,7 @@ class Scheduler {
   double slack_ns_;
   std::vector<double> ready_;
   std::vector<std::uint32_t> open_;  ///< producers that have not begun
+  std::vector<double> path_{};       ///< until the program's end
   std::vector<std::uint32_t> first_consumer_{};
   std::vector<std::uint32_t> consumers_{};
   std::array<std::deque<std::uint32_t>, kEngines> pending_{};

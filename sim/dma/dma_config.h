@@ -37,8 +37,7 @@ struct HardwareDgeConfig {
   double gap_to_data = 0;
   double gap_to_control = 0;
   double read_restart = 0;
-  double read_refill = 0;
-  double read_refill_spread = 0;
+  double read_spread = 0;
   std::uint64_t packet_size = 0;
   DmaDirectionConfig read{};
   DmaDirectionConfig write{};
@@ -55,14 +54,12 @@ struct HardwareDgeConfig {
               "from a trigger's end to the next instruction for the engine"},
         Field{"gap_to_control", &HardwareDgeConfig::gap_to_control, "ns",
               "and to the next one that the sequencer executes itself"},
-        Field{"read_restart", &HardwareDgeConfig::read_restart, "ns",
-              "from the end of an engine's part of a transfer to the first packet of a read behind "
-              "it "
-              "in the ring, at the least"},
-        Field{"read_refill", &HardwareDgeConfig::read_refill, "ns",
-              "and longer by this, within that packet if the read was due before that end"},
-        Field{"read_refill_spread", &HardwareDgeConfig::read_refill_spread, "ns",
-              "and by up to this; each engine in its turn"},
+        Field{
+            "read_restart", &HardwareDgeConfig::read_restart, "ns",
+            "from the end of a transfer on all its engines to the first packet of a read behind it "
+            "in its ring, at the least; 0: the read follows at once"},
+        Field{"read_spread", &HardwareDgeConfig::read_spread, "ns",
+              "within which the engines then start, each in its turn"},
         Field{"packet_size", &HardwareDgeConfig::packet_size, "bytes", "most bytes of a packet"},
         Field{"read", &HardwareDgeConfig::read, "", "HBM to SBUF, or HBM to HBM"},
         Field{"write", &HardwareDgeConfig::write, "", "SBUF to HBM, or SBUF to SBUF"}};

@@ -9,7 +9,6 @@ namespace trn::sim {
 namespace {
 
 constexpr std::uint32_t kSemaphoreBytes = 4;  // docs/sources.md#nki-dma
-constexpr std::uint32_t kTurns = 7;           // neighbours are apart in the order of restarts
 
 }  // namespace
 
@@ -49,27 +48,13 @@ Time DmaEngine::remaining(std::uint32_t queue, Time now) const {
   return time;
 }
 
-/// The descriptors of a job are in its ring. Reads by software descriptors may have to fetch them;
-/// one by others begins anew some time after what its ring moved before.
+/// The descriptors of a job are in its ring. Reads by software descriptors may have to fetch them.
 void DmaEngine::arrive(Job job, Time now) {
   const DmaPlan& plan = job.transfer->plan;
   Ring& ring = rings_[plan.queue];
-  const Time ahead = remaining(plan.queue, now);
-  if (plan.mode != isa::DescriptorMode::SoftwareDge && plan.read && ring.dry != -kNever) {
-    const bool fixed = plan.mode == isa::DescriptorMode::Static;
-    const HardwareDgeConfig& dge = fixed ? config_.fixed : config_.hardware;
-    const std::uint32_t turn = (kTurns * number_ + ring.restarts++) % config_.engines;
-    const Time refill = from_ns(dge.read_refill + dge.read_refill_spread * turn / config_.engines);
-    const Time restart = from_ns(dge.read_restart);
-    if (ahead == 0) {
-      ring.open = ring.dry + restart + refill;
-    } else {
-      job.restart = restart;
-      job.extra = refill;
-      if (ring.jobs.empty()) ring.open = ring.dry + restart;  // the last packet still moves
-    }
-  } else if (plan.mode == isa::DescriptorMode::SoftwareDge && plan.read) {
+  if (plan.mode == isa::DescriptorMode::SoftwareDge && plan.read) {
     const SoftwareDgeConfig& software = config_.software;
+    const Time ahead = remaining(plan.queue, now);
     const bool covered =
         ring.fetched != -kNever && now - ring.fetched <= from_ns(software.fetch_covers);
     if (ahead == 0 && !covered) {
@@ -111,7 +96,7 @@ void DmaEngine::start_packet() {
   const Time now = Simulation::now();
   do {
     last_ring_ = static_cast<std::uint32_t>((last_ring_ + 1) % rings_.size());
-  } while (!ready(rings_[last_ring_], now));
+  } while (rings_[last_ring_].jobs.empty());
   Ring& ring = rings_[last_ring_];
   Job& job = ring.jobs.front();
   Transfer& transfer = *job.transfer;
@@ -131,7 +116,6 @@ void DmaEngine::start_packet() {
   wake_.at(busy_until_);
   if (data) return;
   ring.jobs.pop_front();
-  if (!ring.jobs.empty()) ring.open = busy_until_ + ring.jobs.front().restart;
   listener_.on_engine_done(transfer, busy_until_);
 }
 
@@ -149,13 +133,9 @@ void DmaEngine::step() {
       wake_.at(busy_until_);
       return;
     }
-    if (std::any_of(rings_.begin(), rings_.end(),
-                    [now](const Ring& ring) { return ready(ring, now); })) {
-      listener_.on_ready(number_);
-      return;
-    }
-    for (const Ring& ring : rings_)
-      if (!ring.jobs.empty()) wake_.at(ring.open);
+    const bool work = std::any_of(rings_.begin(), rings_.end(),
+                                  [](const Ring& ring) { return !ring.jobs.empty(); });
+    if (work) listener_.on_ready(number_);
   });
 }
 

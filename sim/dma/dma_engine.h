@@ -29,6 +29,8 @@ struct Transfer {
   Time first_packet = kNever;
   Time last_packet = 0;
   Time complete = 0;
+  bool released = false;       ///< to the engines
+  Transfer* behind = nullptr;  ///< the next of its ring, which waits to know when this one ends
 };
 
 /// What a DMA engine tells about its work. Times may lie ahead.
@@ -64,7 +66,6 @@ class DmaEngine : public sc_core::sc_module {
     Transfer* transfer = nullptr;
     Time available = 0;
     std::uint32_t elements = 0;  // left
-    Time restart = 0;            // from the end of the job before it to its first packet
     Time extra = 0;              // of the first packet
     Time extra_each = 0;         // of every data packet
     bool semaphore_left = true;
@@ -73,17 +74,11 @@ class DmaEngine : public sc_core::sc_module {
     std::deque<Job> jobs;    // arrived
     Time fetched = -kNever;  // start of the last descriptor fetch
     Time dry = -kNever;      // when the last packet ended
-    Time open = 0;           // no packet before
-    std::uint32_t restarts = 0;
   };
 
   void step();
   void arrive(Job job, Time now);
   [[nodiscard]] Time remaining(std::uint32_t queue, Time now) const;
-  /// The ring has a packet that may start now.
-  [[nodiscard]] static bool ready(const Ring& ring, Time now) {
-    return !ring.jobs.empty() && ring.open <= now;
-  }
   [[nodiscard]] static Time job_time(const Job& job, Time overhead);
   Time access_hbm(bool write, std::uint32_t bytes, Time duration);
 

@@ -9,6 +9,11 @@
 #include "isa/base/check.h"
 
 namespace trn::sim {
+namespace {
+
+constexpr std::uint32_t kTurns = 7;  // neighbours are apart in the order of restarts
+
+}  // namespace
 
 DmaSystem::DmaSystem(const sc_core::sc_module_name& name, const DmaConfig& config,
                      Simulation& simulation, Semaphores& semaphores, HbmStack& hbm,
@@ -19,7 +24,7 @@ DmaSystem::DmaSystem(const sc_core::sc_module_name& name, const DmaConfig& confi
       semaphores_(semaphores),
       observer_(observer),
       ready_(config.engines),
-      ring_tail_(isa::kEngines * config.queues) {
+      rings_(isa::kEngines * config.queues) {
   for (std::uint32_t i = 0; i < config.engines; ++i) {
     engines_.push_back(std::make_unique<DmaEngine>(fmt::format("engine{}", i).c_str(), i, config_,
                                                    simulation, *this));
@@ -122,13 +127,46 @@ TriggerTiming DmaSystem::trigger(const DmaTrigger& trigger) {
   if (plan.spill && plan.read_hbm) stats_.spill_reload_bytes += plan.src_bytes;
   queues_used_ |= 1U << plan.queue;
 
-  // A ring stays in order.
-  Time& tail = ring_tail_[isa::index(transfer.engine) * config_.queues + plan.queue];
-  transfer.nominal_start = tail = std::max(transfer.nominal_start, tail);
-  const Time stagger = from_ns(direction(plan).stagger);
-  for (std::uint32_t i = 0; i < plan.share.size(); ++i)
-    engines_[i]->enqueue(transfer, plan.share[i], tail + i * stagger);
+  // What has to know when the transfer before it ends waits for it, and so does what follows.
+  Ring& ring = ring_of(transfer);
+  if (ring.last != nullptr && (restart_of(plan) != nullptr || !ring.last->released)) {
+    ring.last->behind = &transfer;
+  } else {
+    release(transfer, ring);
+  }
+  ring.last = &transfer;
   return timing;
+}
+
+DmaSystem::Ring& DmaSystem::ring_of(const Transfer& transfer) {
+  return rings_[isa::index(transfer.engine) * config_.queues + transfer.plan.queue];
+}
+
+const HardwareDgeConfig* DmaSystem::restart_of(const DmaPlan& plan) const {
+  if (!plan.read || plan.mode == isa::DescriptorMode::SoftwareDge) return nullptr;
+  const HardwareDgeConfig& dge =
+      plan.mode == isa::DescriptorMode::Static ? config_.fixed : config_.hardware;
+  return dge.read_restart > 0 ? &dge : nullptr;
+}
+
+void DmaSystem::release(Transfer& transfer, Ring& ring) {
+  const DmaPlan& plan = transfer.plan;
+  Time start = std::max(transfer.nominal_start, ring.open);
+  ring.open = start;
+  Time apart = from_ns(direction(plan).stagger);
+  std::uint32_t turn = 0;  // of the first engine
+  std::uint32_t step = 1;
+  const HardwareDgeConfig* restart = restart_of(plan);
+  if (restart != nullptr && start < ring.ended + from_ns(restart->read_restart)) {
+    start = ring.ended + from_ns(restart->read_restart);
+    ring.open = start + from_ns(restart->read_spread);
+    apart = from_ns(restart->read_spread / config_.engines);
+    turn = ring.restarts++;
+    step = kTurns;
+  }
+  transfer.released = true;
+  for (std::size_t i = 0; i < plan.share.size(); ++i, turn += step)
+    engines_[i]->enqueue(transfer, plan.share[i], start + turn % config_.engines * apart);
 }
 
 void DmaSystem::on_packet(Transfer& transfer, const PacketRecord& packet) {
@@ -190,6 +228,10 @@ void DmaSystem::finish(Transfer& transfer) {
                             std::max(transfer.plan.src_bytes, transfer.plan.dst_bytes),
                             transfer.trigger, transfer.first_packet, transfer.last_packet,
                             transfer.complete, transfer.sequence});
+  Ring& ring = ring_of(transfer);
+  ring.ended = std::max(ring.ended, transfer.last_packet);
+  if (transfer.behind != nullptr) release(*transfer.behind, ring);
+  if (ring.last == &transfer) ring.last = nullptr;
   transfers_.erase(transfer.number);
 }
 

@@ -44,6 +44,13 @@ class DmaSystem : public sc_core::sc_module, public DmaPort, public DmaListener 
     std::uint32_t in_a_row = 0;
     bool used = false;
   };
+  /// A queue as one engine triggers it.
+  struct Ring {
+    Transfer* last = nullptr;  // while under way
+    Time ended = -kNever;      // last packet of those that are over
+    Time open = 0;             // the next one starts no sooner
+    std::uint32_t restarts = 0;
+  };
   /// Union of intervals that begin in order.
   struct Union {
     Time end = 0;
@@ -60,6 +67,11 @@ class DmaSystem : public sc_core::sc_module, public DmaPort, public DmaListener 
   TriggerTiming hardware_timing(const HardwareDgeConfig& dge, const DmaTrigger& trigger);
   TriggerTiming software_timing(const DmaTrigger& trigger);
   [[nodiscard]] const DmaDirectionConfig& direction(const DmaPlan& plan) const;
+  [[nodiscard]] Ring& ring_of(const Transfer& transfer);
+  /// How a read of this kind begins anew behind another transfer of its ring; null if it does not.
+  [[nodiscard]] const HardwareDgeConfig* restart_of(const DmaPlan& plan) const;
+  /// Hands a transfer to the engines.
+  void release(Transfer& transfer, Ring& ring);
   void finish(Transfer& transfer);
 
   DmaConfig config_;
@@ -70,7 +82,7 @@ class DmaSystem : public sc_core::sc_module, public DmaPort, public DmaListener 
   std::vector<bool> ready_;  // by engine
   std::vector<std::unique_ptr<DmaEngine>> engines_;
   std::array<Generator, isa::kEngines> generators_{};
-  std::vector<Time> ring_tail_;  // by engine and queue: start of the last transfer
+  std::vector<Ring> rings_;                                                 // by engine and queue
   std::unordered_map<std::uint64_t, std::unique_ptr<Transfer>> transfers_;  // under way, by number
   Time last_completion_ = 0;
   CriticalPath last_path_;

@@ -779,14 +779,15 @@ constexpr std::int64_t kBlockTiles = 8;
 constexpr std::int64_t kChains = 2;
 
 /// Two blocks of products, [128, 2 x 512], whose tiles take nearly all of 20 KiB: the second
-/// block's come into the places of the first's.
-Kernel two_blocks(std::uint32_t lookahead, Dtype dtype = Dtype::Bf16) {
+/// block's come into the places of the first's. Further chains make the same results again.
+Kernel two_blocks(std::uint32_t lookahead, Dtype dtype = Dtype::Bf16,
+                  std::int64_t chains = kChains) {
   Kernel kernel({.sbuf_partition_bytes = 20 * 1024 * bytes_of(dtype) / 2,
                  .lookahead = lookahead,
                  .roll = false});
   const View lhs = kernel.hbm({2 * kBlockTiles * 128, 128}, dtype, "lhs", TensorKind::Input);
   const View rhs = kernel.hbm({2 * kBlockTiles * 128, 1024}, dtype, "rhs", TensorKind::Input);
-  const View out = kernel.hbm({128, 2 * 1024}, dtype, "out", TensorKind::Output);
+  const View out = kernel.hbm({128, 2 * chains * 512}, dtype, "out", TensorKind::Output);
   const Call call{.name = "nisa.nc_matmul"};
   for (std::int64_t block = 0; block < 2; ++block) {
     std::vector<View> wide;
@@ -800,26 +801,26 @@ Kernel two_blocks(std::uint32_t lookahead, Dtype dtype = Dtype::Bf16) {
       narrow.push_back(kernel.sbuf({128, 128}, dtype));
       kernel.load(narrow.back(), rows(lhs, row, 128));
     }
-    for (std::int64_t chain = 0; chain < kChains; ++chain) {
+    for (std::int64_t chain = 0; chain < chains; ++chain) {
       kernel.line(4);
       const View bank = kernel.psum({128, 512});
       for (std::int64_t k = 0; k < kBlockTiles; ++k)
-        kernel.builder().matmul(call, bank, narrow[static_cast<std::size_t>(k)],
-                                columns(wide[static_cast<std::size_t>(k)], chain * 512, 512));
+        kernel.builder().matmul(
+            call, bank, narrow[static_cast<std::size_t>(k)],
+            columns(wide[static_cast<std::size_t>(k)], chain % kChains * 512, 512));
       kernel.line(5);
       const View result = kernel.sbuf({128, 512}, dtype);
       kernel.copy(result, bank);
       kernel.builder().activation({.name = "nisa.activation"}, result, ActivationFunction::Exp,
                                   result);
-      kernel.load(columns(out, block * 1024 + chain * 512, 512), result);
+      kernel.load(columns(out, (block * chains + chain) * 512, 512), result);
     }
   }
   return kernel;
 }
 
-/// The PSUM addresses of the products of the second block, in the order of the Tensor engine.
-std::vector<std::int64_t> banks_of_second_block(std::uint32_t lookahead) {
-  Kernel kernel = two_blocks(lookahead);
+/// The PSUM banks of the products, in the order of the Tensor engine.
+std::vector<std::int64_t> banks_of_products(Kernel kernel) {
   const Finished made = kernel.finish();
   EXPECT_THAT(check_order(made.trace.code[0]), IsEmpty());
   std::vector<std::int64_t> banks;
@@ -828,6 +829,12 @@ std::vector<std::int64_t> banks_of_second_block(std::uint32_t lookahead) {
       banks.push_back(product->dst.offset.base / 2048);
     }
   }
+  return banks;
+}
+
+/// Of the second block.
+std::vector<std::int64_t> banks_of_second_block(std::uint32_t lookahead) {
+  std::vector<std::int64_t> banks = banks_of_products(two_blocks(lookahead));
   EXPECT_EQ(banks.size(), 2U * kChains * kBlockTiles);
   banks.erase(banks.begin(), banks.begin() + kChains * kBlockTiles);
   return banks;
@@ -839,6 +846,16 @@ TEST(Interleave, AProductWhoseTilesAreThereOvertakesOnesThatWait) {
   EXPECT_NE(banks[0], banks[1]);
   const std::vector<std::int64_t> in_order = banks_of_second_block(0);
   EXPECT_THAT(std::vector(in_order.begin(), in_order.begin() + kBlockTiles), testing::Each(2));
+}
+
+TEST(Interleave, TilesWhosePlacesAreWantedAreUsedUpFirst) {
+  // Eight chains keep the Tensor engine longer than a tile takes to come. Chain by chain, the first
+  // tile's place would come free when the last chain begins.
+  std::vector<std::int64_t> banks = banks_of_products(two_blocks(512, Dtype::Fp32, 8));
+  banks.resize(banks.size() / 2);
+  const auto first_of_last = std::find(banks.begin(), banks.end(), 7);
+  EXPECT_NE(std::find(first_of_last, banks.end(), 5), banks.end());
+  EXPECT_EQ(banks[0], banks[1]);  // both passes
 }
 
 TEST(Interleave, EachResultIsMadeOfTheSame) {

@@ -34,8 +34,7 @@ Machine calm_machine() {
   chip.psum.bank_conflict = 0;
   chip.dma.hardware.trigger_close = 0;
   chip.dma.hardware.read_restart = 0;
-  chip.dma.hardware.read_refill = 0;
-  chip.dma.hardware.read_refill_spread = 0;
+  chip.dma.hardware.read_spread = 0;
   chip.dma.software.fetch = 0;
   chip.dma.software.fetch_per_packet = 0;
   chip.dma.software.fetch_restart = 0;

@@ -220,16 +220,27 @@ TEST(DmaSystem, HardwareReadsOfOneRingAreSerial) {
   program.on(Engine::Sync).add(2, dma_read(128, 512));
   const Outcome done = run(program.trace(), round_machine());
   // The second is due at 650 + 540 + 800 = 1990, while the first runs: on engine 0 until 2309.2, on
-  // each further one 16 longer. Each begins 600 ns after its own end, with a packet 30 ns longer,
-  // and by up to 160 more in its turn: engine 5 is the third after engine 0.
+  // each further one 16 longer. It begins 600 ns after the last one's end, within 160 in turns:
+  // engine 5 is the third after engine 0.
+  const Time end = from_ns(2309.2 + 15 * 16);
+  EXPECT_EQ(done.record.packets_of(0, 15).back().end, end);
   const auto packets = done.record.packets_of(1, 0);
-  EXPECT_EQ(done.record.packets_of(0, 0).back().end, from_ns(2309.2));
-  EXPECT_EQ(packets[0].start, from_ns(2309.2 + 600));
-  EXPECT_EQ(packets[0].end - packets[0].start, from_ns(112.4 + 30));
-  EXPECT_EQ(packets[1].end - packets[1].start, from_ns(112.4));
-  const auto fifth = done.record.packets_of(1, 5);
-  EXPECT_EQ(fifth[0].start, from_ns(2309.2 + 5 * 16 + 600));
-  EXPECT_EQ(fifth[0].end - fifth[0].start, from_ns(112.4 + 30 + 3 * 10));
+  EXPECT_EQ(packets[0].start, end + ns(600));
+  EXPECT_EQ(packets[0].end - packets[0].start, from_ns(112.4));
+  EXPECT_EQ(done.record.packets_of(1, 5)[0].start, end + ns(600 + 3 * 10));
+}
+
+TEST(DmaSystem, EnginesTakeTurnsInTheOrderOfARestart) {
+  ProgramBuilder program;
+  program.on(Engine::Sync).add(3, dma_read(128, 512));
+  const Outcome done = run(program.trace(), round_machine());
+  const auto first = [&](std::uint64_t transfer, std::uint32_t engine) {
+    return done.record.packets_of(transfer, engine)[0].start;
+  };
+  EXPECT_EQ(first(1, 1) - first(1, 0), ns(70));
+  EXPECT_EQ(first(2, 1) - first(2, 0), ns(70));
+  EXPECT_EQ(first(1, 7) - first(1, 0), ns(10));  // 49 mod 16
+  EXPECT_EQ(first(2, 0) - first(2, 9), ns(10));  // one turn on: 1 and 64 mod 16
 }
 
 TEST(DmaSystem, AnotherRingMovesWhileAHardwareReadBeginsAnew) {
@@ -247,19 +258,19 @@ TEST(DmaSystem, AHardwareReadSoonAfterAnotherWaitsAsWell) {
   ProgramBuilder program;
   program.on(Engine::Sync).add(2, dma_read(8, 64));
   const Outcome done = run(program.trace(), round_machine());
-  // Due at 1990, when its engine has been done for 397.6: eight packets of 22.8, and the semaphore.
+  // Due at 1990, when the first has been over for 397.6: eight packets of 22.8, and the semaphore.
   EXPECT_EQ(done.record.packets_of(0, 0).back().end, from_ns(1592.4));
-  EXPECT_EQ(done.record.packets_of(1, 0)[0].start, from_ns(1592.4 + 600 + 30));
-  EXPECT_EQ(done.record.packets_of(1, 0)[0].end, from_ns(1592.4 + 600 + 30 + 22.8));
+  EXPECT_EQ(done.record.packets_of(1, 0)[0].start, from_ns(1592.4 + 600));
+  EXPECT_EQ(done.record.packets_of(1, 0)[0].end, from_ns(1592.4 + 600 + 22.8));
 }
 
 TEST(DmaSystem, AHardwareReadThatFindsItsRingIdleIsNotDelayed) {
   ProgramBuilder program;
-  program.on(Engine::Sync).add(dma_read(128, 512)).add(test::nop(1000)).add(dma_read(128, 512));
+  program.on(Engine::Sync).add(dma_read(128, 512)).add(test::nop(1500)).add(dma_read(128, 512));
   const Outcome done = run(program.trace(), round_machine());
-  // Triggered at 1650: due at 1650 + 500 + 800.
-  EXPECT_EQ(done.record.packets_of(1, 0)[0].start, ns(2950));
-  EXPECT_EQ(done.record.packets_of(1, 0)[0].end, from_ns(2950 + 112.4));
+  // Triggered at 2150: due at 2150 + 500 + 800, 900.8 after the last engine's end.
+  EXPECT_EQ(done.record.packets_of(1, 0)[0].start, ns(3450));
+  EXPECT_EQ(done.record.packets_of(1, 0)[0].end, from_ns(3450 + 112.4));
 }
 
 TEST(DmaSystem, HardwareReadsOfTwoRingsAreNotSerial) {

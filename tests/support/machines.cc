@@ -66,8 +66,7 @@ void set_dma(sim::DmaConfig& dma) {
   dma.hardware.gap_to_data = 15;
   dma.hardware.gap_to_control = 50;
   dma.hardware.read_restart = 600;
-  dma.hardware.read_refill = 30;
-  dma.hardware.read_refill_spread = 160;
+  dma.hardware.read_spread = 160;
   dma.hardware.packet_size = 65536;
   dma.hardware.read = {0.5, 800, 16, 300};  // 0.2 ns a byte
   dma.hardware.write = {1, 700, 8, 400};
@@ -77,8 +76,7 @@ void set_dma(sim::DmaConfig& dma) {
   dma.fixed.trigger_two_dimensional = 0;
   dma.fixed.trigger_close = 0;
   dma.fixed.read_restart = 0;
-  dma.fixed.read_refill = 0;
-  dma.fixed.read_refill_spread = 0;
+  dma.fixed.read_spread = 0;
   dma.fixed.packet_size = 4096;
 
   dma.software.latency = 1000;

@@ -19,10 +19,10 @@ def reference(lhsT, rhs):
     return lhsT.T @ rhs
 
 
-def load(src):
+def load(src, dge_mode=nisa.dge_mode.unknown):
     """A copy of a part of HBM, two-dimensional, in a new SBUF tile."""
     tile = nl.ndarray(src.shape, dtype=src.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(dst=tile, src=src)
+    nisa.dma_copy(dst=tile, src=src, dge_mode=dge_mode)
     return tile
 
 
@@ -132,10 +132,10 @@ def blocked_free(lhsT, rhs, tiles_m=2, tiles_n=2):
     return out
 
 
-def load_block(src, row, tiles, column, columns):
+def load_block(src, row, tiles, column, columns, dge_mode=nisa.dge_mode.unknown):
     """`tiles` tiles of 128 rows and `columns` columns of src, one DMA each."""
     return [
-        load(src[row + i * TILE_K : row + (i + 1) * TILE_K, column : column + columns])
+        load(src[row + i * TILE_K : row + (i + 1) * TILE_K, column : column + columns], dge_mode)
         for i in range(tiles)
     ]
 
@@ -166,7 +166,11 @@ def store_row(dst, row):
 
 
 def blocked_product(out, lhsT, rhs, tiles_m, tiles_n, tiles_k):
-    """out = lhsT.T @ rhs by blocks: N outside, then K, then M (see blocked_all)."""
+    """out = lhsT.T @ rhs by blocks: N outside, then K, then M (see blocked_all).
+
+    The tiles of lhsT come by Sync's hardware descriptors, those of rhs by software: so the times of
+    published grids, and how long their DMA engines are active, come out best (docs/accuracy.md).
+    """
     K, M = lhsT.shape
     N = rhs.shape[1]
     block_m, block_n, block_k = tiles_m * TILE_M, tiles_n * TILE_N, tiles_k * TILE_K
@@ -181,7 +185,7 @@ def blocked_product(out, lhsT, rhs, tiles_m, tiles_n, tiles_k):
         for k in range(0, K, block_k):
             rhs_block = load_block(rhs, k, tiles_k, n, block_n)
             for m in range(M // block_m):
-                lhs_block = load_block(lhsT, k, tiles_k, m * block_m, block_m)
+                lhs_block = load_block(lhsT, k, tiles_k, m * block_m, block_m, nisa.dge_mode.hwdge)
                 for j in range(tiles_n):
                     for i in range(tiles_m):
                         psum = block_tile(lhs_block, rhs_block, i, j)

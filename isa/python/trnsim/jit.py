@@ -42,6 +42,7 @@ OLDER_COMPILER: dict[str, Any] = {
     "merge_loads_bytes": 1024,
     "stack_tiles": True,
     "join_halves_tiles": 16,
+    "lookahead": 0,
 }
 
 

@@ -312,7 +312,7 @@ LANGUAGE = {
 
 ISA = {
     "engine": types.SimpleNamespace(tensor="tensor", vector="vector"),
-    "dge_mode": types.SimpleNamespace(unknown="unknown", none="none"),
+    "dge_mode": types.SimpleNamespace(unknown="unknown", none="none", hwdge="hwdge"),
     "reduce_cmd": types.SimpleNamespace(reset_reduce="reset_reduce"),
     "matmul_perf_mode": types.SimpleNamespace(double_row="double_row"),
     "core_barrier": lambda data, cores: None,
