@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 import os
 import tempfile
 import unittest
@@ -230,7 +231,27 @@ class Asking(unittest.TestCase):
         # 32 bytes a transfer in 10 ns, 32768 bytes in 100 ns: a 102.4th
         times = (50.0, 90.0, 500.0, 900.0)
         found = methods.combine(one, [{"device_time_ns": time, "summary": {}} for time in times])
-        self.assertAlmostEqual(found.value, (32 / 40) / (32768 / 400))
+        share = (32 / 40) / (32768 / 400)
+        self.assertAlmostEqual(found.value, share)
+        self.assertEqual((found.low, found.high), (found.value, found.value))
+
+    def test_a_share_is_as_uncertain_as_its_times(self) -> None:
+        one = row(
+            "A-1", 0.5, unit="fraction", kernel="dma.loads", args="count=4 free=8 dtype=fp32",
+            metric_kind="relative_throughput",
+        )  # fmt: skip
+        answers = [
+            {
+                "device_time_ns": time,
+                "device_time_low_ns": time * low,
+                "device_time_high_ns": time * high,
+                "summary": {},
+            }
+            for time, low, high in ((50, 1, 1), (90, 0.9, 1.3), (500, 1, 1), (900, 0.6, 1.0))
+        ]
+        found = methods.combine(one, answers)
+        self.assertAlmostEqual(found.low, found.value * 0.5)  # 0.3 longer, the plateau 0.4 shorter
+        self.assertAlmostEqual(found.high, found.value * 1.1)
 
 
 class Offsets(unittest.TestCase):
@@ -246,6 +267,12 @@ class Offsets(unittest.TestCase):
         self.assertEqual(score.fit_offset([(prediction(1e5, launches=2), 1.5e5)]), 25e3)
         one = score.Scored(row("A-1", 150), prediction(1e5, launches=2), 25e3)
         self.assertEqual(one.predicted, 1.5e5)
+
+    def test_it_is_uncertain_beside_the_device_time(self) -> None:
+        one = score.Scored(row("A-1", 150), prediction(1e5, launches=2, spread=1e4), 25e3)
+        bar = math.hypot(1e4, methods.OFFSET_SPREAD * 5e4)
+        self.assertAlmostEqual(one.low, 1.5e5 - bar)
+        self.assertAlmostEqual(one.high, 1.5e5 + bar)
 
     def test_only_groups_of_nki_benchmark_have_one(self) -> None:
         timed = row("A-1", 112, metric_kind="benchmark_latency", offset_group="a")

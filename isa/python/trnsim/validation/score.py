@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import hypot
 from statistics import fmean, median
 from typing import Any
 
@@ -31,11 +32,11 @@ class Scored:
 
     @property
     def low(self) -> float:
-        return self.prediction.low + self._added
+        return self.predicted - self._bar(self.prediction.value - self.prediction.low)
 
     @property
     def high(self) -> float:
-        return self.prediction.high + self._added
+        return self.predicted + self._bar(self.prediction.high - self.prediction.value)
 
     @property
     def error_percent(self) -> float:
@@ -48,6 +49,10 @@ class Scored:
     @property
     def half_width_percent(self) -> float:
         return 50.0 * (self.high - self.low) / self.predicted
+
+    def _bar(self, device: float) -> float:
+        """What the launches cost is as uncertain as it is, beside the device time."""
+        return hypot(device, methods.OFFSET_SPREAD * self._added)
 
     @property
     def _added(self) -> float:
