@@ -82,7 +82,8 @@ class DmaSystem : public sc_core::sc_module, public DmaPort, public DmaListener 
   std::vector<bool> ready_;  // by engine
   std::vector<std::unique_ptr<DmaEngine>> engines_;
   std::array<Generator, isa::kEngines> generators_{};
-  std::vector<Ring> rings_;                                                 // by engine and queue
+  /// By engine and queue.
+  std::vector<Ring> rings_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Transfer>> transfers_;  // under way, by number
   Time last_completion_ = 0;
   CriticalPath last_path_;
