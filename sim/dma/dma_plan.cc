@@ -72,8 +72,12 @@ DmaPlan plan(const Sides& op, const DmaConfig& config) {
   const bool cast = op.src.dtype != op.dst.dtype;
   const isa::DmaSide& finer = op.src.elements() >= op.dst.elements() ? op.src : op.dst;
   plan.elements = finer.elements();
-  plan.element_bytes =
-      cast ? std::max(op.src.element_bytes, op.dst.element_bytes) : finer.element_bytes;
+  plan.element_bytes = finer.element_bytes;
+  if (cast) {
+    const std::uint32_t values = finer.element_bytes / isa::bytes_of(finer.dtype);
+    plan.element_bytes =
+        values * std::max(isa::bytes_of(op.src.dtype), isa::bytes_of(op.dst.dtype));
+  }
   const std::uint32_t engines = engines_of(op.src, op.dst, config);
   const auto per_engine = static_cast<std::uint32_t>((plan.elements + engines - 1) / engines);
 

@@ -81,6 +81,16 @@ TEST(DmaPlan, ACastMakesOnePacketOfEachElementOfTheWiderType) {
   EXPECT_EQ(plan.dst_bytes, 128 * 1024);
 }
 
+TEST(DmaPlan, ACastIsCutAsItsFinerSideIs) {
+  // 512 values of each partition go to four rows of 128.
+  const isa::DmaDirect2d cast = dma(sbuf_rows(128, 2048, Dtype::Fp32),
+                                    hbm_rows(512, 256, Dtype::Bf16), DescriptorMode::SoftwareDge);
+  const DmaPlan plan = planned(cast);
+  EXPECT_EQ(plan.packet_elements, 1);
+  EXPECT_EQ(plan.element_bytes, 512);
+  EXPECT_EQ(bytes_of(plan), 128 * 2048);
+}
+
 TEST(DmaPlan, AWriteOfSoftwarePaysForEachPartitionRowOfAPacketBeyondTheFirst) {
   // Eight rows of 512 bytes a packet: 10 + 7 * 45.
   const DmaPlan plan = planned(dma_write(128, 512, DescriptorMode::SoftwareDge));
