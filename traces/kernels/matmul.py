@@ -248,7 +248,8 @@ def blocked_order(lhs, rhs, order="MNK", tiles_m=4, tiles_n=2, tiles_k=4, transp
     """Blocks in all dimensions, nested as `order` says from the outside in.
 
     lhs is lhsT[K, M], or lhs[M, K] when transpose_lhs is 1. A block is loaded again only when its
-    indices change. Results stay in SBUF (fp32) from a block's first K block to its last.
+    indices change; transposed blocks stay while the loops outside N do. Results stay in SBUF (fp32)
+    from a block's first K block to its last.
     """
     K, N = rhs.shape
     M = lhs.shape[0] if transpose_lhs else lhs.shape[1]
@@ -258,6 +259,8 @@ def blocked_order(lhs, rhs, order="MNK", tiles_m=4, tiles_n=2, tiles_k=4, transp
     out = nl.ndarray((M, N), dtype=rhs.dtype, buffer=nl.shared_hbm)
 
     lhs_at, lhs_block, rhs_at, rhs_block = None, None, None, None
+    outside = order[: order.index("N")]
+    kept_at, kept = None, {}
     results = {}
     for step in range(count["M"] * count["N"] * count["K"]):
         rest, inner = divmod(step, count[order[2]])
@@ -267,7 +270,14 @@ def blocked_order(lhs, rhs, order="MNK", tiles_m=4, tiles_n=2, tiles_k=4, transp
         if lhs_at != (m, k):
             lhs_at = (m, k)
             if transpose_lhs:
-                lhs_block = transposed_block(lhs, m * block["M"], tiles_m, k * block["K"], tiles_k)
+                round_of = [at[loop] for loop in outside] if outside else step
+                if kept_at != round_of:
+                    kept_at, kept = round_of, {}
+                if f"{m},{k}" not in kept:
+                    kept[f"{m},{k}"] = transposed_block(
+                        lhs, m * block["M"], tiles_m, k * block["K"], tiles_k
+                    )
+                lhs_block = kept[f"{m},{k}"]
             else:
                 lhs_block = load_block(lhs, k * block["K"], tiles_k, m * block["M"], block["M"])
         if rhs_at != (n, k):
