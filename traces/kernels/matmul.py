@@ -270,14 +270,15 @@ def blocked_order(lhs, rhs, order="MNK", tiles_m=4, tiles_n=2, tiles_k=4, transp
         if lhs_at != (m, k):
             lhs_at = (m, k)
             if transpose_lhs:
-                round_of = [at[loop] for loop in outside] if outside else step
-                if kept_at != round_of:
-                    kept_at, kept = round_of, {}
-                if f"{m},{k}" not in kept:
-                    kept[f"{m},{k}"] = transposed_block(
+                keep_at = [at[loop] for loop in outside] if outside else step
+                if kept_at != keep_at:
+                    kept_at, kept = keep_at, {}
+                name = f"{m},{k}"
+                if name not in kept:
+                    kept[name] = transposed_block(
                         lhs, m * block["M"], tiles_m, k * block["K"], tiles_k
                     )
-                lhs_block = kept[f"{m},{k}"]
+                lhs_block = kept[name]
             else:
                 lhs_block = load_block(lhs, k * block["K"], tiles_k, m * block["M"], block["M"])
         if rhs_at != (n, k):
