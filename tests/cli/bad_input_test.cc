@@ -7,6 +7,7 @@
 
 #include "tests/support/paths.h"
 #include "tests/support/run_cli.h"
+#include "tests/support/scratch.h"
 
 namespace trn::test {
 namespace {
@@ -39,9 +40,8 @@ std::string with(std::string_view streams) {
 
 /// Assembles text into scratch_folder()/name.
 std::filesystem::path assemble(std::string_view text, const std::string& name = "trace.bin") {
-  const std::filesystem::path source = scratch_folder() / "program.trn";
+  const std::filesystem::path source = write_text(scratch_folder() / "program.trn", text);
   const std::filesystem::path trace = scratch_folder() / name;
-  write_text(source, text);
   const CliResult result = run_cli({"asm", source.string(), "-o", trace.string()});
   EXPECT_EQ(result.code, 0) << result.err;
   return trace;
@@ -61,9 +61,7 @@ void expect_refused(const CliResult& result, int code,
 }
 
 std::filesystem::path file_with(std::string_view content, const std::string& name = "trace.bin") {
-  const std::filesystem::path path = scratch_folder() / name;
-  write_text(path, content);
-  return path;
+  return write_text(scratch_folder() / name, content);
 }
 
 TEST(BadInput, TheGoodOneRuns) {

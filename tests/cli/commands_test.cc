@@ -9,6 +9,7 @@
 
 #include "tests/support/paths.h"
 #include "tests/support/run_cli.h"
+#include "tests/support/scratch.h"
 
 namespace trn::test {
 namespace {

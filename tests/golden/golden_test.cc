@@ -16,6 +16,7 @@
 #include "sim/report/json_text.h"
 #include "tests/support/paths.h"
 #include "tests/support/run_cli.h"
+#include "tests/support/scratch.h"
 
 namespace trn::test {
 namespace {

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <initializer_list>
 #include <string>
 #include <vector>
 
 #include "isa/base/error.h"
 #include "isa/import/profile.h"
+#include "tests/support/scratch.h"
 
 namespace trn::isa {
 namespace {
@@ -625,10 +625,9 @@ TEST(Import, SaysWhyAFileCannotBeRead) {
     }
     return "no error";
   };
-  const std::filesystem::path folder = testing::TempDir();
+  const std::filesystem::path folder = test::scratch_folder();
   const auto write = [&](const char* name, std::string_view text) {
-    std::ofstream(folder / name) << text;
-    return folder / name;
+    return test::write_text(folder / name, text);
   };
   EXPECT_THAT(error(folder), HasSubstr("expected a profile (JSON), got a directory"));
   EXPECT_THAT(error(folder / "absent.json"), HasSubstr("absent.json: no such file"));

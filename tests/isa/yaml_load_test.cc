@@ -4,8 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <random>
+
+#include "tests/support/scratch.h"
 
 namespace trn {
 namespace {
@@ -245,10 +246,9 @@ TEST(YamlLoad, ADumpReadsBackTheSame) {
 }
 
 TEST(YamlLoad, BlocksMayStandInAnotherFile) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / "yaml_load_test";
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "engine.yaml") << "clock: 3 GHz\nlanes: 1\n";
-  std::ofstream(folder / "bad.yaml") << "clock: 3 GHz\nlane: 1\n";
+  const auto folder = test::scratch_folder();
+  test::write_text(folder / "engine.yaml", "clock: 3 GHz\nlanes: 1\n");
+  test::write_text(folder / "bad.yaml", "clock: 3 GHz\nlane: 1\n");
   const LoadOptions options{
       .find_include = [&](std::string_view, const std::string& name, const std::filesystem::path&) {
         return folder / name;
@@ -341,7 +341,7 @@ TEST(YamlParse, NoDamageCrashesIt) {
 
 TEST(YamlParse, FilesMustBeReadable) {
   EXPECT_THROW(read_yaml("/no/such/file.yaml"), InputError);
-  EXPECT_THROW(read_yaml(testing::TempDir()), InputError);
+  EXPECT_THROW(read_yaml(test::scratch_folder()), InputError);
 }
 
 }  // namespace

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "isa/base/error.h"
 #include "tests/support/machines.h"
 #include "tests/support/paths.h"
+#include "tests/support/scratch.h"
 
 namespace trn::sim {
 namespace {
@@ -31,9 +31,7 @@ std::string parameter(const std::string& path, const std::string& values,
 }
 
 std::filesystem::path write(const std::string& text) {
-  const auto file = std::filesystem::path(testing::TempDir()) / "calibration_test.yaml";
-  std::ofstream(file) << text;
-  return file;
+  return test::write_text(test::scratch_folder() / "calibration.yaml", text);
 }
 
 Calibration with(const std::string& parameters) {
@@ -138,7 +136,7 @@ TEST(Calibration, WhatIsGivenByHandIsKnown) {
 TEST(Calibration, MistakesHaveAPlace) {
   EXPECT_THAT(error_with(parameter("chip.dma.software.intervall",
                                    "value: 541 ns, low: 500 ns, high: 600 ns")),
-              AllOf(HasSubstr("calibration_test.yaml:5: parameters.0.path"),
+              AllOf(HasSubstr("calibration.yaml:5: parameters.0.path"),
                     HasSubstr("did you mean 'chip.dma.software.interval'")));
   EXPECT_THAT(error_with(parameter("chip.dma.software.interval",
                                    "value: 541 ns, low: 550 ns, high: 540 ns")),
@@ -151,7 +149,7 @@ TEST(Calibration, MistakesHaveAPlace) {
               HasSubstr("parameters.0.value: expected 1 of a block, got 2"));
   EXPECT_THAT(error_with(parameter("chip.dma.software.interval",
                                    "value: 541 ns, low: 500 ns, high: 600 ns", "{dmaa: 1}")),
-              AllOf(HasSubstr("calibration_test.yaml:5: parameters.0.acts_on.dmaa: unknown key"),
+              AllOf(HasSubstr("calibration.yaml:5: parameters.0.acts_on.dmaa: unknown key"),
                     HasSubstr("did you mean 'dma'")));
   EXPECT_THAT(error_with(parameter("chip.dma.software.interval",
                                    "value: 541 ns, low: 500 ns, high: 600 ns", "{}")),
@@ -159,7 +157,7 @@ TEST(Calibration, MistakesHaveAPlace) {
   const std::string twice =
       parameter("chip.semaphores", "value: 1, low: 0.5, high: 3", "{semaphore: 1}");
   EXPECT_THAT(error_with(twice + twice),
-              HasSubstr("calibration_test.yaml:6: parameters.1.path: chip.semaphores stands here "
+              HasSubstr("calibration.yaml:6: parameters.1.path: chip.semaphores stands here "
                         "twice"));
 }
 

@@ -12,6 +12,7 @@
 #include "sim/app/machine_lookup.h"
 #include "sim/machine/calibration.h"
 #include "tests/support/paths.h"
+#include "tests/support/scratch.h"
 
 namespace trn::sim {
 namespace {
@@ -66,8 +67,7 @@ TEST_P(ShippedMachine, ADumpLoadsToTheSameValues) {
   const Machine machine =
       load_machine(system_file(GetParam()), {parse_override("chip.tensor.clock=2 GHz"),
                                              parse_override("chip.costs.constants.min_ii=70")});
-  const auto file = std::filesystem::path(testing::TempDir()) / (GetParam() + "_dump.yaml");
-  std::ofstream(file) << dump_machine(machine);
+  const auto file = test::write_text(test::scratch_folder() / "dump.yaml", dump_machine(machine));
   const Machine again = load_machine(file);
   EXPECT_EQ(values(again), values(machine));
   EXPECT_EQ(again.config.chip.tensor.clock, 2e9);
@@ -235,8 +235,7 @@ TEST(MachineLookup, TheBuildTreeHasMachinesBesideTheExecutable) {
 }
 
 TEST(MachineLookup, AMachineOfOnesOwnMayNameAShippedChip) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / "own_machine";
-  std::filesystem::create_directories(folder);
+  const auto folder = test::scratch_folder();
   std::filesystem::copy_file(system_file("trn2.3xlarge"), folder / "mine.yaml",
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_THROW(static_cast<void>(load_machine(folder / "mine.yaml")), InputError);

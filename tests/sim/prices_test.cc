@@ -3,10 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "isa/base/error.h"
 #include "tests/support/paths.h"
+#include "tests/support/scratch.h"
 
 namespace trn::sim {
 namespace {
@@ -52,10 +51,10 @@ TEST(Prices, PlansAreChecked) {
 }
 
 TEST(Prices, AListIsChecked) {
-  const auto file = std::filesystem::path(testing::TempDir()) / "prices.yaml";
-  std::ofstream(file)
-      << "prices:\n  - instance: a\n    plan: spot\n    region: b\n"
-         "    usd_per_hour: -1\n    date: 10/2026\n    source: c\n    status: doc\n";
+  const auto file =
+      test::write_text(test::scratch_folder() / "prices.yaml",
+                       "prices:\n  - instance: a\n    plan: spot\n    region: b\n"
+                       "    usd_per_hour: -1\n    date: 10/2026\n    source: c\n    status: doc\n");
   try {
     static_cast<void>(load_prices(file));
     FAIL();

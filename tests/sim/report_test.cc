@@ -5,8 +5,6 @@
 
 #include <array>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
@@ -16,6 +14,7 @@
 #include "sim/report/instruction_table.h"
 #include "sim/report/json_text.h"
 #include "tests/support/paths.h"
+#include "tests/support/scratch.h"
 
 namespace trn::sim {
 namespace {
@@ -197,10 +196,7 @@ TEST(Summary, TotalTimeIsTheProfiledOne) {
 
 /// Every figure is on the reference page and in the schema, and nothing else is.
 TEST(Summary, IsOnTheReferencePageAndInTheSchema) {
-  const auto read = [](std::string_view name) {
-    std::ifstream file(test::source_path(name));
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
+  const auto read = [](std::string_view name) { return test::read_text(test::source_path(name)); };
   const std::string page = read("docs/reference/report.md");
   const Json schema = Json::parse(read("docs/reference/report.schema.json"));
   std::vector<std::string> names;
@@ -581,8 +577,7 @@ TEST(JsonText, KeepsNumbersExactAndSmallThingsOnALine) {
 }
 
 TEST(InstructionTable, WritesOneRowAnInstruction) {
-  const std::filesystem::path path =
-      std::filesystem::path(testing::TempDir()) / "instruction_table_test.csv";
+  const std::filesystem::path path = test::scratch_folder() / "instructions.csv";
   const isa::TraceInfo info = trace();
   isa::Instr instr{{}, {1, 1}, isa::Nop{}};
   instr.sync.wait = {.semaphore = 5, .condition = isa::WaitCondition::GreaterEqual, .value = 4};
@@ -599,9 +594,7 @@ TEST(InstructionTable, WritesOneRowAnInstruction) {
     table.on_instruction(record);
     table.close();
   }
-  std::ifstream file(path);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  EXPECT_THAT(lines_of(text),
+  EXPECT_THAT(lines_of(test::read_text(path)),
               ElementsAre("start_ts,duration_ns,end_ts,engine,opcode,operands,pc,"
                           "nki_source_location,layer,stall_reason,stall_ns",
                           "1,1.500001,2.500001,Vector,NOP,wait S[5]>=4,3,attention.py:12,scores,"

@@ -21,6 +21,7 @@
 #include "tests/support/program_builder.h"
 #include "tests/support/random_program.h"
 #include "tests/support/recorder.h"
+#include "tests/support/scratch.h"
 
 namespace trn::sim {
 namespace {
@@ -66,10 +67,7 @@ struct Parsed {
   }
 };
 
-std::filesystem::path file() {
-  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  return std::filesystem::path(testing::TempDir()) / (std::string(test->name()) + ".pftrace");
-}
+std::filesystem::path file() { return test::scratch_folder() / "timeline.pftrace"; }
 
 Parsed parse() {
   proto::Trace trace;

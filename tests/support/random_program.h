@@ -30,7 +30,7 @@ struct RandomOptions {
 
 class RandomProgramMaker {
  public:
-  RandomProgramMaker(std::uint32_t seed, RandomOptions options = {})
+  explicit RandomProgramMaker(std::uint32_t seed, RandomOptions options = {})
       : random_(seed), options_(options) {}
 
   RandomProgram make() {

@@ -1,13 +1,12 @@
 #include "tests/support/run_cli.h"
 
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <iterator>
+#include <cstdio>
 
 #include "tests/support/paths.h"
+#include "tests/support/scratch.h"
 
 namespace trn::test {
 
@@ -36,28 +35,6 @@ CliResult run_cli(const std::vector<std::string>& arguments, const std::filesyst
   result.out = read_text(out);
   result.err = read_text(err);
   return result;
-}
-
-std::filesystem::path scratch_folder() {
-  const testing::TestInfo* const test = testing::UnitTest::GetInstance()->current_test_info();
-  std::string name = std::string(test->test_suite_name()) + "." + test->name();
-  for (char& c : name) {
-    if (c == '/') c = '_';
-  }
-  // By process: several builds may test at once.
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / ("trn-" + std::to_string(getpid())) / name;
-  std::filesystem::create_directories(folder);
-  return folder;
-}
-
-std::string read_text(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void write_text(const std::filesystem::path& path, std::string_view text) {
-  std::ofstream(path, std::ios::binary) << text;
 }
 
 }  // namespace trn::test
