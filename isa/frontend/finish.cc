@@ -119,6 +119,19 @@ void relocate(Op& op, const Placement& placement) {
   });
 }
 
+/// Numbers the rings of the DMA engines: one for each engine that triggers and way its descriptors
+/// come, as the runtime makes them (docs/sources.md#profiles-dma).
+class Queues {
+ public:
+  std::uint8_t of(Engine engine, DescriptorMode mode) {
+    const auto next = static_cast<std::uint8_t>(numbers_.size());
+    return numbers_.try_emplace({engine, mode}, next).first->second;
+  }
+
+ private:
+  std::map<std::pair<Engine, DescriptorMode>, std::uint8_t> numbers_{};
+};
+
 void write_program(Builder& builder, const Placement& placement,
                    const std::vector<std::uint32_t>& order, std::vector<NodeSync>& sync,
                    const std::vector<std::uint32_t>& locations, std::uint32_t number,
@@ -126,6 +139,7 @@ void write_program(Builder& builder, const Placement& placement,
   std::vector<Stream> streams(kEngines, Stream(builder.options().roll));
   std::vector<Node>& nodes = builder.nodes();
   std::array<bool, kEngines> begun{};
+  Queues queues;
   for (const std::uint32_t node : order) {
     Node& it = nodes[node];
     Stream& stream = streams[index(it.engine)];
@@ -145,6 +159,7 @@ void write_program(Builder& builder, const Placement& placement,
     std::visit(
         [&](auto& op) {
           if constexpr (requires { op.completion; }) op.completion = own.completion;
+          if constexpr (requires { op.queue; }) op.queue = queues.of(it.engine, op.mode);
         },
         instr.op);
     relocate(instr.op, placement);
