@@ -215,9 +215,10 @@ Finished finish(std::vector<Builder*> builders, const FinishOptions& options) {
   for (std::uint32_t number = 0; number < builders.size(); ++number) {
     Builder& builder = *builders[number];
     if (builder.options().reuse_loads_bytes != 0) reuse_loads(builder);
-    if (builder.options().merge_loads_bytes != 0) merge_loads(builder);
     if (builder.options().stack_tiles) stack_tiles(builder);
     if (builder.options().join_halves_tiles != 0) join_halves(builder);
+    if (builder.options().merge_loads_bytes != 0) merge_loads(builder);
+    if (builder.options().merge_stores) merge_stores(builder);
     if (builder.options().sink_memsets) sink_memsets(builder);
     if (builder.options().tables_ahead) load_tables(builder);
     Placement placement = place(builder);

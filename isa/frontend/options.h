@@ -14,7 +14,7 @@ struct Options {
   std::uint32_t psum_partition_bytes = 16384;
   std::uint32_t psum_bank_bytes = 2048;
   std::uint32_t prefetch_tiles = 16;
-  std::uint32_t load_ahead_ns = 16000;
+  std::uint32_t load_ahead_ns = 44000;
   std::uint32_t cut_load_bytes = 2048;
   std::uint32_t dma_lookahead = 64;
   std::uint32_t lookahead = 512;
@@ -29,6 +29,7 @@ struct Options {
   std::uint32_t merge_loads_bytes = 0;
   std::uint32_t merge_tiles = 16;
   std::uint32_t merge_far_bytes = 32768;
+  bool merge_stores = false;
   std::uint32_t reuse_element_bytes = 2;
   bool stack_tiles = false;
   std::uint32_t join_halves_tiles = 0;
@@ -81,6 +82,9 @@ struct Options {
               "of a partition, all tiles together, up to which longer rows are joined, too"},
         Field{"reuse_element_bytes", &Options::reuse_element_bytes, "bytes",
               "of the largest elements whose loads are left out or joined"},
+        Field{"merge_stores", &Options::merge_stores, "",
+              "stores of sums of up to merge_tiles products beside each other in HBM become one "
+              "transfer, as loads do"},
         Field{"stack_tiles", &Options::stack_tiles, "",
               "tiles of up to 64 partitions that feed matmuls only lie in both halves of SBUF"},
         Field{"join_halves_tiles", &Options::join_halves_tiles, "",

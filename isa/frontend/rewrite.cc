@@ -337,15 +337,37 @@ std::vector<bool> loads_to_join(const Builder& builder) {
   return result;
 }
 
+/// Where a tile lies that has become a part of another one.
+struct Part {
+  std::uint32_t tile = 0;
+  std::int64_t offset = 0;
+};
+
+/// Drops nodes, and lets the others name the tiles that parts belong to.
+void become_parts(Builder& builder, const std::vector<std::optional<Part>>& parts,
+                  const std::vector<bool>& dropped) {
+  std::vector<Node>& nodes = builder.nodes();
+  std::vector<Node> result;
+  result.reserve(nodes.size());
+  for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+    if (dropped[n]) continue;
+    for_each_memory_operand_of_node(nodes[n], [&](std::string_view /*name*/, auto& operand) {
+      const auto& part = parts[storage_index(operand)];
+      if (!part) return;
+      Affine& address = address_of(operand);
+      address.base =
+          symbolic(static_cast<StorageId>(part->tile), bytes_in(address.base) + part->offset);
+    });
+    result.push_back(std::move(nodes[n]));
+  }
+  nodes = std::move(result);
+}
+
 }  // namespace
 
 std::uint64_t merge_loads(Builder& builder) {
   std::vector<Storage>& storages = builder.storages();
   const std::size_t count = storages.size();
-  struct Part {
-    std::uint32_t tile = 0;
-    std::int64_t offset = 0;
-  };
   std::vector<std::optional<Part>> parts(count);
   std::vector<Node>& nodes = builder.nodes();
   const std::vector<bool> joins = loads_to_join(builder);
@@ -409,20 +431,133 @@ std::uint64_t merge_loads(Builder& builder) {
     tile.bytes = tile.block_bytes = bytes * group.count;
     tile.shape = {tile.partitions, tile.bytes / bytes_of(tile.dtype)};
   }
-  std::vector<Node> result;
-  result.reserve(nodes.size());
-  for (std::uint32_t n = 0; n < nodes.size(); ++n) {
-    if (dropped[n]) continue;
-    for_each_memory_operand_of_node(nodes[n], [&](std::string_view /*name*/, auto& operand) {
-      const auto& part = parts[storage_index(operand)];
-      if (!part) return;
-      Affine& address = address_of(operand);
-      address.base =
-          symbolic(static_cast<StorageId>(part->tile), bytes_in(address.base) + part->offset);
-    });
-    result.push_back(std::move(nodes[n]));
+  become_parts(builder, parts, dropped);
+  return merged;
+}
+
+namespace {
+
+constexpr std::uint32_t kStoreReach = 256;  ///< instructions between stores that become one
+
+/// Stores that become one: of as many tiles, each right of the one before it in HBM.
+struct StoreGroup {
+  std::uint32_t tile = 0;  ///< the tensor that holds all, in place of the first's
+  std::vector<std::uint32_t> nodes{};
+  std::int64_t next = 0;  ///< where the next tile's columns begin in HBM
+};
+
+/// The store of a node that copies a whole tile, row by row, to a fixed place in HBM; else null.
+const DmaDirect2d* whole_store(const Node& node, const std::vector<Storage>& storages) {
+  const auto* store = std::get_if<DmaDirect2d>(&node.op);
+  if (store == nullptr || store->src.memory != Memory::Sbuf || store->dst.memory != Memory::Hbm ||
+      node.fence || store->index.present() || !store->src.address.constant() ||
+      !store->dst.address.constant() || store->src.dtype != store->dst.dtype) {
+    return nullptr;
   }
-  builder.nodes() = std::move(result);
+  const Storage& tile = storages[storage_index(store->src)];
+  const bool whole =
+      !tile.fixed && store->src.dims == 1 && store->dst.dims == 1 &&
+      store->src.pattern[0].size == tile.partitions &&
+      store->dst.pattern[0].size == tile.partitions && store->src.element_bytes == tile.bytes &&
+      store->dst.element_bytes == tile.bytes && bytes_in(store->src.address.base) == 0 &&
+      store->dst.pattern[0].stride_bytes > tile.bytes;
+  return whole ? store : nullptr;
+}
+
+/// By tensor: how many products the sum has that was copied there from PSUM; 0 for other tensors.
+std::vector<std::uint32_t> products_of(const Builder& builder,
+                                       const std::vector<std::uint32_t>& writers) {
+  std::vector<std::uint32_t> products(writers.size(), 0);
+  for (const Node& node : builder.nodes()) {
+    std::optional<std::uint32_t> sum;
+    std::optional<std::uint32_t> to;
+    for_each_memory_operand_of_node(node, [&](std::string_view name, const auto& operand) {
+      if (is_result(name)) {
+        to = storage_index(operand);
+      } else if (builder.storages()[storage_index(operand)].memory == Memory::Psum) {
+        sum = storage_index(operand);
+      }
+    });
+    if (sum && to && !std::holds_alternative<Matmul>(node.op)) products[*to] = writers[*sum];
+  }
+  return products;
+}
+
+}  // namespace
+
+std::uint64_t merge_stores(Builder& builder) {
+  std::vector<Storage>& storages = builder.storages();
+  std::vector<Node>& nodes = builder.nodes();
+  const Options& options = builder.options();
+  const std::vector<std::uint32_t> writers = count_writers(builder);
+  const std::vector<std::uint32_t> products = products_of(builder, writers);
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, StoreGroup> open;
+  std::vector<StoreGroup> groups;
+  const auto close_all = [&] {
+    for (auto& [key, group] : open) groups.push_back(std::move(group));
+    open.clear();
+  };
+  const auto close_those_of = [&](std::uint32_t tensor) {
+    for (auto group = open.begin(); group != open.end();) {
+      const bool same = std::get<1>(group->first) == tensor;
+      if (same) groups.push_back(std::move(group->second));
+      group = same ? open.erase(group) : std::next(group);
+    }
+  };
+  for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+    if (separates(nodes[n])) close_all();
+    const DmaDirect2d* store = whole_store(nodes[n], storages);
+    const std::uint32_t tile = store != nullptr ? storage_index(store->src) : 0;
+    if (store == nullptr || writers[tile] != 1 || products[tile] == 0 ||
+        products[tile] > options.merge_tiles) {
+      // What others read or write in HBM is stored before.
+      for_each_memory_operand_of_node(nodes[n],
+                                      [&](std::string_view /*name*/, const auto& operand) {
+                                        if (operand.memory == Memory::Hbm)
+                                          close_those_of(storage_index(operand));
+                                      });
+      continue;
+    }
+    const std::int64_t bytes = storages[tile].bytes;
+    const std::int64_t at = store->dst.address.base;
+    StoreGroup& group = open[{nodes[n].location, storage_index(store->dst), bytes}];
+    const auto count = static_cast<std::int64_t>(group.nodes.size());
+    const bool joins = count > 0 && at == group.next &&
+                       (count + 1) * bytes <= options.merge_loads_bytes &&
+                       n - group.nodes.back() <= kStoreReach;
+    if (!joins) {
+      groups.push_back(std::move(group));
+      group = {.tile = tile};
+    }
+    group.nodes.push_back(n);
+    group.next = at + bytes;
+  }
+  close_all();
+
+  std::vector<std::optional<Part>> parts(storages.size());
+  std::vector<bool> dropped(nodes.size(), false);
+  std::uint64_t merged = 0;
+  for (const StoreGroup& group : groups) {
+    if (group.nodes.size() < 2) continue;
+    const auto& first = std::get<DmaDirect2d>(nodes[group.nodes.front()].op);
+    auto& last = std::get<DmaDirect2d>(nodes[group.nodes.back()].op);
+    Storage& whole = storages[group.tile];
+    const std::int64_t bytes = whole.bytes;
+    std::int64_t offset = 0;
+    for (const std::uint32_t n : group.nodes) {
+      const std::uint32_t tile = storage_index(std::get<DmaDirect2d>(nodes[n].op).src);
+      if (tile != group.tile) parts[tile] = Part{group.tile, offset};
+      offset += bytes;
+      dropped[n] = n != group.nodes.back();
+      merged += dropped[n] ? 1 : 0;
+    }
+    last.src = first.src;
+    last.dst = first.dst;
+    last.src.element_bytes = last.dst.element_bytes = static_cast<std::uint32_t>(offset);
+    whole.bytes = whole.block_bytes = offset;
+    whole.shape = {whole.partitions, offset / bytes_of(whole.dtype)};
+  }
+  become_parts(builder, parts, dropped);
   return merged;
 }
 

@@ -39,6 +39,12 @@ std::uint64_t reuse_loads(Builder& builder);
 /// went.
 std::uint64_t merge_loads(Builder& builder);
 
+/// Joins stores of whole tiles that are made on one line and lie beside each other in rows of HBM
+/// into one transfer of up to Options::merge_loads_bytes of a partition, at the place of the last:
+/// where the tiles are sums of no more than Options::merge_tiles products. Returns how many stores
+/// went.
+std::uint64_t merge_stores(Builder& builder);
+
 /// Puts tiles of at most 64 partitions that are loaded and then feed the Tensor engine only into
 /// the lower and the upper half of the partitions in turn, so that two share their bytes. What
 /// meets in a matmul stays in one half. Returns how many tiles went up.

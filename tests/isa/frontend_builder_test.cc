@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "isa/base/error.h"
 #include "isa/frontend/builder.h"
+#include "isa/frontend/roll.h"
 #include "tests/isa/frontend_kernel.h"
 
 namespace trn::isa::frontend {
@@ -362,6 +365,27 @@ TEST_F(FrontendBuilder, CastsAndGathersNeedSoftwareDescriptors) {
   EXPECT_EQ(last_op<DmaDirect2d>().mode, DescriptorMode::SoftwareDge);
   EXPECT_TRUE(last_op<DmaDirect2d>().index.present());
   EXPECT_EQ(last_op<DmaDirect2d>().src.bytes(), 128U * 64 * 2);
+}
+
+TEST_F(FrontendBuilder, EachEngineAndModeHasARing) {
+  const View inside = kernel.hbm({128, 64});
+  const View tile = sbuf({128, 64});
+  for (const Engine engine : {Engine::Sync, Engine::GpSimd, Engine::Scalar, Engine::Sync}) {
+    on(31).dma_copy(kCopy, tile, inside, {.engine = engine});
+  }
+  std::map<Engine, std::set<std::uint8_t>> rings;
+  std::set<std::uint8_t> all;
+  const Finished made = kernel.finish();
+  for (const Engine engine : kAllEngines) {
+    for (const Instr& instr : unroll(made.trace.code[0].streams[index(engine)])) {
+      const auto* copy = std::get_if<DmaDirect2d>(&instr.op);
+      if (copy == nullptr) continue;
+      rings[engine].insert(copy->queue);
+      all.insert(copy->queue);
+    }
+  }
+  EXPECT_EQ(all.size(), 3U);
+  for (const auto& [engine, own] : rings) EXPECT_EQ(own.size(), 1U);
 }
 
 TEST_F(FrontendBuilder, TheKernelsOwnDescriptorsCountOrAreRefused) {

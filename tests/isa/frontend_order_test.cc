@@ -94,8 +94,14 @@ DmaCompletion completion_of(const Op& op) {
       op);
 }
 
-/// Which call made each instruction. A transfer's is in its `queue`; all others of an engine keep
-/// the kernel's order.
+/// The call that made a transfer, in a dimension of its `index` that none has.
+void tag(DmaDirect2d& transfer, int call) {
+  transfer.index.free.back().size = static_cast<std::uint32_t>(call);
+}
+std::uint32_t tag_of(const DmaDirect2d& transfer) { return transfer.index.free.back().size; }
+
+/// Which call made each instruction. A transfer's is in its `index`, which it has no other use for
+/// (see tag); all others of an engine keep the kernel's order.
 using Calls = std::array<std::vector<std::uint32_t>, kEngines>;
 
 /// The streams of a program, run with times at random: an engine issues in order and completes in
@@ -116,7 +122,7 @@ class Execution {
           std::sort(cells->begin(), cells->end());
         }
         if (item.transfer) {
-          item.call = std::get<DmaDirect2d>(instr.op).queue;
+          item.call = tag_of(std::get<DmaDirect2d>(instr.op));
         } else if (!item.written.empty() || !item.read.empty()) {
           item.call = calls[e].at(seen[e]++);
         }
@@ -363,7 +369,7 @@ Calls write_random(Kernel& kernel, std::uint32_t seed, const std::set<int>& left
     std::vector<Node>& nodes = kernel.builder().nodes();
     for (; tagged < nodes.size(); ++tagged) {
       if (auto* transfer = std::get_if<DmaDirect2d>(&nodes[tagged].op)) {
-        transfer->queue = static_cast<std::uint8_t>(i);
+        tag(*transfer, i);
       } else {
         calls[index(nodes[tagged].engine)].push_back(static_cast<std::uint32_t>(i));
       }
@@ -478,7 +484,7 @@ Calls write_loop(Kernel& kernel, int iterations, bool tagged = true) {
     const View tile = kernel.sbuf({32, 16});
     kernel.load(tile, input);
     auto& transfer = std::get<DmaDirect2d>(kernel.builder().nodes().back().op);
-    if (tagged) transfer.queue = static_cast<std::uint8_t>(i);
+    if (tagged) tag(transfer, i);
     kernel.line(3);
     kernel.add(sum, sum, tile);
     calls[index(Engine::Vector)].push_back(static_cast<std::uint32_t>(i + 1));

@@ -223,6 +223,51 @@ TEST(MergeLoads, NotAcrossAWriteOfTheirTensor) {
   EXPECT_EQ(merge_loads(kernel.builder()), 0U);
 }
 
+/// Writes so many tiles of 256 bytes, each a sum of `products`, side by side into out, which `read`
+/// reads after the second; how many stores go.
+std::uint64_t stored(Kernel& kernel, int tiles, int products, bool read = false) {
+  const View x = kernel.sbuf({128, 128}, Dtype::Bf16);
+  const View out = kernel.hbm({128, tiles * 128L}, Dtype::Bf16, "out", TensorKind::Output);
+  kernel.fill(x);
+  for (int i = 0; i < tiles; ++i) {
+    const View sum = kernel.psum({128, 128});
+    for (int k = 0; k < products; ++k) {
+      kernel.builder().matmul({.name = "nisa.nc_matmul"}, sum, x, x);
+    }
+    kernel.line(2);
+    const View tile = kernel.sbuf({128, 128}, Dtype::Bf16);
+    kernel.copy(tile, sum);
+    kernel.load(columns(out, i * 128, 128), tile);
+    kernel.line(3);
+    if (read && i == 1) load(kernel, columns(out, 0, 128));
+  }
+  return merge_stores(kernel.builder());
+}
+
+TEST(MergeStores, TilesBesideEachOtherBecomeOneTransfer) {
+  Kernel kernel(older());
+  EXPECT_EQ(stored(kernel, 6, 16), 4U);  // four tiles of 256 bytes, and two
+  std::vector<std::uint64_t> bytes;
+  for (const Node& node : kernel.builder().nodes()) {
+    const auto* store = std::get_if<DmaDirect2d>(&node.op);
+    if (store == nullptr) continue;
+    bytes.push_back(store->src.bytes());
+    EXPECT_EQ(store->src.element_bytes, store->dst.element_bytes);
+  }
+  EXPECT_THAT(bytes, ElementsAre(128U * 1024, 128U * 512));
+  EXPECT_THAT(check_order(kernel.finish().trace.code[0]), IsEmpty());
+}
+
+TEST(MergeStores, NotOfLongSums) {
+  Kernel kernel(older());
+  EXPECT_EQ(stored(kernel, 4, 17), 0U);
+}
+
+TEST(MergeStores, NotOverAReadOfTheirTensor) {
+  Kernel kernel(older());
+  EXPECT_EQ(stored(kernel, 4, 1, true), 2U);  // two before it, and two behind
+}
+
 TEST(StackTiles, HalfTilesLieInBothHalvesUnlessTheyMeet) {
   Kernel kernel;
   const View x = kernel.hbm({4 * 64, 128}, Dtype::Bf16, "x", TensorKind::Input);
