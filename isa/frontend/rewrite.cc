@@ -493,6 +493,7 @@ std::uint64_t merge_stores(Builder& builder) {
   const std::vector<std::uint32_t> products = products_of(builder, writers);
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, StoreGroup> open;
   std::vector<StoreGroup> groups;
+  std::vector<bool> taken(storages.size(), false);  // a tile that is stored twice joins once
   const auto close_all = [&] {
     for (auto& [key, group] : open) groups.push_back(std::move(group));
     open.clear();
@@ -509,7 +510,7 @@ std::uint64_t merge_stores(Builder& builder) {
     const DmaDirect2d* store = whole_store(nodes[n], storages);
     const std::uint32_t tile = store != nullptr ? storage_index(store->src) : 0;
     if (store == nullptr || writers[tile] != 1 || products[tile] == 0 ||
-        products[tile] > options.merge_tiles) {
+        products[tile] > options.merge_tiles || taken[tile]) {
       // What others read or write in HBM is stored before.
       for_each_memory_operand_of_node(nodes[n],
                                       [&](std::string_view /*name*/, const auto& operand) {
@@ -531,6 +532,7 @@ std::uint64_t merge_stores(Builder& builder) {
     }
     group.nodes.push_back(n);
     group.next = at + bytes;
+    taken[tile] = true;
   }
   close_all();
 

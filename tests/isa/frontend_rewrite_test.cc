@@ -248,13 +248,40 @@ TEST(MergeStores, TilesBesideEachOtherBecomeOneTransfer) {
   Kernel kernel(older());
   EXPECT_EQ(stored(kernel, 6, 16), 4U);  // four tiles of 256 bytes, and two
   std::vector<std::uint64_t> bytes;
+  std::vector<std::int64_t> to;    // where in HBM each store goes
+  std::vector<std::int64_t> from;  // where in its tile each sum is put
   for (const Node& node : kernel.builder().nodes()) {
+    if (const auto* cast = std::get_if<Cast>(&node.op))
+      from.push_back(bytes_in(cast->dst.offset.base));
     const auto* store = std::get_if<DmaDirect2d>(&node.op);
     if (store == nullptr) continue;
     bytes.push_back(store->src.bytes());
+    to.push_back(bytes_in(store->dst.address.base));
     EXPECT_EQ(store->src.element_bytes, store->dst.element_bytes);
+    EXPECT_EQ(bytes_in(store->src.address.base), 0);
   }
   EXPECT_THAT(bytes, ElementsAre(128U * 1024, 128U * 512));
+  EXPECT_THAT(to, ElementsAre(0, 1024));
+  EXPECT_THAT(from, ElementsAre(0, 256, 512, 768, 0, 256));
+  EXPECT_THAT(check_order(kernel.finish().trace.code[0]), IsEmpty());
+}
+
+TEST(MergeStores, ATileThatIsStoredTwiceJoinsOnce) {
+  Kernel kernel(older());
+  const View x = kernel.sbuf({128, 128}, Dtype::Bf16);
+  const View one = kernel.hbm({128, 256}, Dtype::Bf16, "one", TensorKind::Output);
+  const View two = kernel.hbm({128, 256}, Dtype::Bf16, "two", TensorKind::Output);
+  kernel.fill(x);
+  for (int i = 0; i < 2; ++i) {
+    const View sum = kernel.psum({128, 128});
+    kernel.builder().matmul({.name = "nisa.nc_matmul"}, sum, x, x);
+    const View tile = kernel.sbuf({128, 128}, Dtype::Bf16);
+    kernel.copy(tile, sum);
+    kernel.load(columns(one, i * 128, 128), tile);
+    kernel.load(columns(two, i * 128, 128), tile);
+  }
+  EXPECT_EQ(merge_stores(kernel.builder()), 1U);
+  EXPECT_EQ(loads(kernel), 3U);
   EXPECT_THAT(check_order(kernel.finish().trace.code[0]), IsEmpty());
 }
 
@@ -319,6 +346,30 @@ std::uint64_t joined(int tiles, std::uint32_t most) {
 TEST(JoinHalves, TwoStackedTilesAreLoadedByOneTransfer) {
   EXPECT_EQ(joined(4, 16), 2U);  // the weights'; y is the same rows each time
   EXPECT_EQ(joined(5, 16), 2U);
+}
+
+TEST(JoinHalves, WhatIsJoinedIsMergedLikeWholeTiles) {
+  Options options = older();
+  options.join_halves_tiles = 16;
+  Kernel kernel(options);
+  const View x = kernel.hbm({8 * 64, 256}, Dtype::Bf16, "x", TensorKind::Input);
+  const View sum = kernel.psum({128, 128});
+  for (int i = 0; i < 8; ++i) {
+    kernel.line(2);
+    const View tile = kernel.sbuf({64, 128}, Dtype::Bf16);
+    kernel.load(tile, columns(rows(x, i * 64L, 64), 0, 128));
+    kernel.builder().matmul({.name = "nisa.nc_matmul"}, sum, tile, tile);
+  }
+  const Finished made = kernel.finish();
+  std::vector<std::uint64_t> bytes;
+  for (const auto& stream : made.trace.code[0].streams) {
+    for (const Instr& instr : stream) {
+      const auto* it = std::get_if<DmaDirect2d>(&instr.op);
+      if (it != nullptr) bytes.push_back(it->src.bytes());
+    }
+  }
+  EXPECT_THAT(bytes, ElementsAre(8U * 64 * 256));  // four pairs, 1024 bytes of a partition
+  EXPECT_THAT(check_order(made.trace.code[0]), IsEmpty());
 }
 
 TEST(JoinHalves, NotWhenMoreFollowEachOther) { EXPECT_EQ(joined(6, 4), 0U); }
