@@ -27,7 +27,8 @@ struct ActsOn {
   std::optional<double> semaphore{};
   std::optional<double> launch{};
   std::optional<double> runtime{};
-  static constexpr auto fields() {  // as Resource has them, then the runtime
+  std::optional<double> spill{};
+  static constexpr auto fields() {  // as Resource has them, then runtime, spill
     return std::tuple{
         Field{"tensor", &ActsOn::tensor, "", "Tensor engine"},
         Field{"vector", &ActsOn::vector, "", "Vector engine"},
@@ -38,7 +39,8 @@ struct ActsOn {
         Field{"dma_latency", &ActsOn::dma_latency, "", "before the first byte and after the last"},
         Field{"semaphore", &ActsOn::semaphore, "", "hand-over between engines"},
         Field{"launch", &ActsOn::launch, "", "before the first instruction"},
-        Field{"runtime", &ActsOn::runtime, "", "prologue and epilogue"}};
+        Field{"runtime", &ActsOn::runtime, "", "prologue and epilogue"},
+        Field{"spill", &ActsOn::spill, "", "moving the spilled bytes once"}};
   }
 };
 static_assert(std::tuple_size_v<decltype(ActsOn::fields())> == kTimeParts);

@@ -14,9 +14,11 @@
 namespace trn::sim {
 
 /// What the time of a run consists of, as far as an interval moves it: a part for each Resource,
-/// and one for the runtime's prologue and epilogue.
-inline constexpr std::size_t kTimeParts = kResources + 1;
+/// one for the runtime's prologue and epilogue, and, which is no part of the time, what moving the
+/// spilled bytes once takes.
+inline constexpr std::size_t kTimeParts = kResources + 2;
 inline constexpr std::size_t kRuntimePart = kResources;
+inline constexpr std::size_t kSpillPart = kResources + 1;
 
 /// Within what limits something lies, nine times out of ten, and whose time follows it.
 struct Interval {

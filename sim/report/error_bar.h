@@ -35,6 +35,7 @@ struct ErrorBar {
 struct ErrorBarInput {
   Time device_time = 0;
   Time runtime = 0;  ///< prologue and epilogue
+  Time spill = 0;    ///< moving the spilled bytes once, with all DMA engines
   CriticalPath critical_path{};
   const Calibration* calibration = nullptr;
   std::optional<TimeRange> phases{};  ///< device times over the phases of the Tensor clock

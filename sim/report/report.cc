@@ -118,6 +118,13 @@ void check_stalls(const std::vector<Stall>& stalls, const std::vector<EngineAcco
   }
 }
 
+/// Moving what was spilled once more, with all DMA engines at their rate.
+Time spill_part(const DmaStats& dma, const DmaConfig& config) {
+  const std::uint64_t bytes = dma.spill_save_bytes + dma.spill_reload_bytes;
+  if (bytes == 0) return 0;
+  return from_bytes(static_cast<double>(bytes), config.engines * config.bandwidth_per_engine);
+}
+
 }  // namespace
 
 std::optional<Resource> bound_by(const CriticalPath& path) {
@@ -145,6 +152,7 @@ Report make_report(ReportInput input) {
   if (input.phases || input.calibration) {
     report.error_bar = error_bar({.device_time = core.length,
                                   .runtime = runtime,
+                                  .spill = spill_part(core.dma, chip.dma),
                                   .critical_path = core.critical_path,
                                   .calibration = input.calibration ? &*input.calibration : nullptr,
                                   .phases = input.phases});

@@ -77,6 +77,17 @@ TEST(ErrorBar, OneCauseMovesItsPartsTogether) {
   EXPECT_EQ(bar.device_time.high, from_ns(11'000));
 }
 
+TEST(ErrorBar, WhatIsSpilledMayHaveToMoveAgain) {
+  Calibration calibration = one(interval("spills", 1, 1, 2), Resource::Dma, 0);
+  calibration.parameters[0].acts_on[kSpillPart] = 1;
+  ErrorBarInput in = input(&calibration);
+  in.spill = from_ns(500);
+  const ErrorBar bar = error_bar(in);
+  EXPECT_EQ(bar.device_time.low, from_ns(10'000));
+  EXPECT_EQ(bar.device_time.high, from_ns(10'500));
+  EXPECT_EQ(bar.profiled_total.high, from_ns(25'500));
+}
+
 TEST(ErrorBar, TheRuntimeIsInTheProfiledTotalOnly) {
   Calibration calibration = one(interval("prologue", 1, 0.98, 1.02), Resource::Tensor, 0);
   calibration.parameters[0].acts_on[kRuntimePart] = 1;
