@@ -120,7 +120,7 @@ void relocate(Op& op, const Placement& placement) {
 }
 
 /// Numbers the rings of the DMA engines: one for each engine that triggers and way its descriptors
-/// come, as the runtime makes them (docs/sources.md#profiles-dma).
+/// come, as in the profiles (docs/concepts/dma.md#packets).
 class Queues {
  public:
   std::uint8_t of(Engine engine, DescriptorMode mode) {

@@ -441,6 +441,7 @@ constexpr std::uint32_t kStoreReach = 256;  ///< instructions between stores tha
 
 /// Stores that become one: of as many tiles, each right of the one before it in HBM.
 struct StoreGroup {
+  std::uint32_t line = 0;
   std::uint32_t tile = 0;  ///< the tensor that holds all, in place of the first's
   std::vector<std::uint32_t> nodes{};
   std::int64_t next = 0;  ///< where the next tile's columns begin in HBM
@@ -491,7 +492,7 @@ std::uint64_t merge_stores(Builder& builder) {
   const Options& options = builder.options();
   const std::vector<std::uint32_t> writers = count_writers(builder);
   const std::vector<std::uint32_t> products = products_of(builder, writers);
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, StoreGroup> open;
+  std::map<std::uint32_t, StoreGroup> open;  // by tensor in HBM
   std::vector<StoreGroup> groups;
   std::vector<bool> taken(storages.size(), false);  // a tile that is stored twice joins once
   const auto close_all = [&] {
@@ -499,11 +500,10 @@ std::uint64_t merge_stores(Builder& builder) {
     open.clear();
   };
   const auto close_those_of = [&](std::uint32_t tensor) {
-    for (auto group = open.begin(); group != open.end();) {
-      const bool same = std::get<1>(group->first) == tensor;
-      if (same) groups.push_back(std::move(group->second));
-      group = same ? open.erase(group) : std::next(group);
-    }
+    const auto group = open.find(tensor);
+    if (group == open.end()) return;
+    groups.push_back(std::move(group->second));
+    open.erase(group);
   };
   for (std::uint32_t n = 0; n < nodes.size(); ++n) {
     if (separates(nodes[n])) close_all();
@@ -521,14 +521,15 @@ std::uint64_t merge_stores(Builder& builder) {
     }
     const std::int64_t bytes = storages[tile].bytes;
     const std::int64_t at = store->dst.address.base;
-    StoreGroup& group = open[{nodes[n].location, storage_index(store->dst), bytes}];
+    StoreGroup& group = open[storage_index(store->dst)];
     const auto count = static_cast<std::int64_t>(group.nodes.size());
-    const bool joins = count > 0 && at == group.next &&
+    const bool joins = count > 0 && at == group.next && nodes[n].location == group.line &&
+                       bytes == storages[group.tile].bytes &&
                        (count + 1) * bytes <= options.merge_loads_bytes &&
                        n - group.nodes.back() <= kStoreReach;
     if (!joins) {
       groups.push_back(std::move(group));
-      group = {.tile = tile};
+      group = {.line = nodes[n].location, .tile = tile};
     }
     group.nodes.push_back(n);
     group.next = at + bytes;
