@@ -56,6 +56,7 @@ struct Node {
   std::uint32_t location = 0;
   std::vector<DmaSide> more_sources{};  ///< of a DMA_COMPUTE, beside its src
   bool waits_for_next = false;          ///< also waits for what the next node needs (LDWEIGHTS)
+  bool looped = false;                  ///< a load in a loop that stays one on the device
   bool fence = false;                   ///< no instruction of its engine overtakes it, or it any
 };
 

@@ -139,6 +139,7 @@ void write_program(Builder& builder, const Placement& placement,
   std::vector<Stream> streams(kEngines, Stream(builder.options().roll));
   std::vector<Node>& nodes = builder.nodes();
   std::array<bool, kEngines> begun{};
+  std::array<std::uint32_t, kEngines> looped{};
   Queues queues;
   for (const std::uint32_t node : order) {
     Node& it = nodes[node];
@@ -164,6 +165,9 @@ void write_program(Builder& builder, const Placement& placement,
         instr.op);
     relocate(instr.op, placement);
     stream.push(std::move(instr));
+    if (it.looped && ++looped[index(it.engine)] % builder.options().merge_tiles == 0) {
+      stream.push({.at = at, .op = CompareBranch{.target = 1}});
+    }
   }
   Program program;
   for (std::size_t e = 0; e < kEngines; ++e) {
@@ -215,8 +219,6 @@ Finished finish(std::vector<Builder*> builders, const FinishOptions& options) {
   for (std::uint32_t number = 0; number < builders.size(); ++number) {
     Builder& builder = *builders[number];
     if (builder.options().reuse_loads_bytes != 0) reuse_loads(builder);
-    if (builder.options().stack_tiles) stack_tiles(builder);
-    if (builder.options().join_halves_tiles != 0) join_halves(builder);
     if (builder.options().merge_loads_bytes != 0) merge_loads(builder);
     if (builder.options().merge_stores) merge_stores(builder);
     if (builder.options().sink_memsets) sink_memsets(builder);

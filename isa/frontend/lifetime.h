@@ -36,11 +36,6 @@ struct Block {
   std::int64_t bytes = 0;
   std::int64_t alignment = kTileAlignment;
   std::int64_t address = 0;
-  bool upper = false;   ///< in partitions 64 to 127 only (stack_tiles)
-  bool halved = false;  ///< in 64 partitions at most, and others may have the rest
-  [[nodiscard]] bool apart_from(const Block& other) const {
-    return halved && other.halved && upper != other.upper;
-  }
 };
 
 /// Bytes of a partition that nothing holds, in stretches by address, with when the last use of each

@@ -29,10 +29,9 @@ struct Options {
   std::uint32_t merge_loads_bytes = 0;
   std::uint32_t merge_tiles = 16;
   std::uint32_t merge_far_bytes = 32768;
+  std::uint32_t merge_stationary_tiles = 8;
   bool merge_stores = false;
   std::uint32_t reuse_element_bytes = 2;
-  bool stack_tiles = false;
-  std::uint32_t join_halves_tiles = 0;
   bool spill = true;
   std::uint32_t spill_ahead_bytes = 32768;
   bool roll = true;
@@ -77,7 +76,10 @@ struct Options {
         Field{"merge_loads_bytes", &Options::merge_loads_bytes, "bytes",
               "of a partition, up to which loads of tiles behind each other become one; 0: none"},
         Field{"merge_tiles", &Options::merge_tiles, "",
-              "in a row of HBM, up to which loads are joined whatever is loaded in all"},
+              "in a row of HBM, up to which loads are joined whatever is loaded in all; when no "
+              "longer row is joined, its loads stay in device loops of so many"},
+        Field{"merge_stationary_tiles", &Options::merge_stationary_tiles, "",
+              "of a stationary operand in a row of HBM, from which on loads are joined"},
         Field{"merge_far_bytes", &Options::merge_far_bytes, "bytes",
               "of a partition, all tiles together, up to which longer rows are joined, too"},
         Field{"reuse_element_bytes", &Options::reuse_element_bytes, "bytes",
@@ -85,10 +87,6 @@ struct Options {
         Field{"merge_stores", &Options::merge_stores, "",
               "stores of sums of up to merge_tiles products beside each other in HBM become one "
               "transfer, as loads do"},
-        Field{"stack_tiles", &Options::stack_tiles, "",
-              "tiles of up to 64 partitions that feed matmuls only lie in both halves of SBUF"},
-        Field{"join_halves_tiles", &Options::join_halves_tiles, "",
-              "stacked tiles in a row of HBM, up to which two are loaded by one transfer"},
         Field{"spill", &Options::spill, "", "what does not fit into SBUF goes to HBM and back"},
         Field{"spill_ahead_bytes", &Options::spill_ahead_bytes, "bytes",
               "of a partition that are kept free by saving tiles early, once tiles have to spill"},

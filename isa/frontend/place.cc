@@ -84,8 +84,7 @@ class MemoryPlacer {
     for (Ring* ring : order) {
       std::vector<const Block*> neighbours;
       for (const Block* other : placed) {
-        const bool meets = !share || other->life.overlaps(ring->block.life);
-        if (meets && !ring->block.apart_from(*other)) neighbours.push_back(other);
+        if (!share || other->life.overlaps(ring->block.life)) neighbours.push_back(other);
       }
       const auto at = lowest_fit(ring->block, neighbours, limit_);
       if (!at) return false;
@@ -221,16 +220,13 @@ class MemoryPlacer {
   }
 
   std::vector<Ring> make_rings(std::uint32_t prefetch) const {
-    std::map<std::tuple<std::uint32_t, std::int64_t, bool>, std::size_t> by_line;
+    std::map<std::pair<std::uint32_t, std::int64_t>, std::size_t> by_line;
     std::vector<Ring> rings;
     for (const std::uint32_t tile : tiles_) {
       const Storage& storage = builder_.storages()[tile];
       const std::int64_t bytes = slot_bytes(storage.bytes);
-      const bool upper = storage.first_partition != 0;
-      const auto [at, added] =
-          by_line.emplace(std::tuple(storage.location, bytes, upper), rings.size());
-      if (added) rings.push_back({.slot_bytes = bytes, .block = {.upper = upper, .halved = true}});
-      if (storage.partitions > kPartitions / 2) rings[at->second].block.halved = false;
+      const auto [at, added] = by_line.emplace(std::pair(storage.location, bytes), rings.size());
+      if (added) rings.push_back({.slot_bytes = bytes});
       rings[at->second].tiles.push_back(tile);
     }
     for (Ring& ring : rings) {

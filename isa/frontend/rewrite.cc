@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <list>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -67,53 +67,81 @@ std::string key_of(const DmaDirect2d& load) {
   return key;
 }
 
-/// The tiles that were loaded or used again last, up to a number of bytes of a partition.
+/// Loaded tiles that are kept, up to a number of bytes of a partition: those that are wanted again
+/// first.
 class HeldTiles {
  public:
   explicit HeldTiles(std::int64_t bytes) : bytes_(bytes) {}
 
-  /// The tile under a key, which becomes the latest; none when it is not held.
-  std::optional<std::uint32_t> use(const std::string& key) {
+  /// The tile under a key, wanted again by node `next`; none when it is not held.
+  std::optional<std::uint32_t> use(const std::string& key, std::uint32_t next) {
     const auto known = by_key_.find(key);
     if (known == by_key_.end()) return std::nullopt;
-    order_.splice(order_.begin(), order_, known->second);
-    return known->second->tile;
+    const Entry entry = known->second;
+    forget(key);
+    add(key, entry.tile, entry.bytes, next);
+    return entry.tile;
   }
 
-  void add(const std::string& key, std::uint32_t tile, std::int64_t bytes) {
-    order_.push_front({key, tile, bytes});
-    by_key_[key] = order_.begin();
+  void add(const std::string& key, std::uint32_t tile, std::int64_t bytes, std::uint32_t next) {
+    by_key_[key] = {tile, bytes, by_next_.emplace(next, key)};
     total_ += bytes;
-    while (total_ > bytes_) forget(std::prev(order_.end()));
+    while (total_ > bytes_) forget(std::string(std::prev(by_next_.end())->second));
   }
 
   void forget_all() {
     by_key_.clear();
-    order_.clear();
+    by_next_.clear();
     total_ = 0;
   }
 
   void forget(const std::string& key) {
-    if (const auto known = by_key_.find(key); known != by_key_.end()) forget(known->second);
+    const auto known = by_key_.find(key);
+    if (known == by_key_.end()) return;
+    total_ -= known->second.bytes;
+    by_next_.erase(known->second.at);
+    by_key_.erase(known);
   }
 
  private:
+  using ByNext = std::multimap<std::uint32_t, std::string>;
   struct Entry {
-    std::string key;
-    std::uint32_t tile;
-    std::int64_t bytes;
+    std::uint32_t tile = 0;
+    std::int64_t bytes = 0;
+    ByNext::iterator at{};
   };
-  void forget(std::list<Entry>::iterator entry) {
-    total_ -= entry->bytes;
-    by_key_.erase(entry->key);
-    order_.erase(entry);
-  }
 
   std::int64_t bytes_;
   std::int64_t total_ = 0;
-  std::list<Entry> order_{};  ///< latest first
-  std::unordered_map<std::string, std::list<Entry>::iterator> by_key_{};
+  ByNext by_next_{};  ///< keys by the node that wants them next
+  std::unordered_map<std::string, Entry> by_key_{};
 };
+
+/// The load of a node that may be left out when its tile still holds what it reads; else null.
+const DmaDirect2d* reusable(const Builder& builder, const std::vector<std::uint32_t>& writers,
+                            const Node& node) {
+  const DmaDirect2d* load = plain_load(node, builder.options().reuse_element_bytes);
+  if (load == nullptr) return nullptr;
+  const std::uint32_t tile = storage_index(load->dst);
+  return writers[tile] == 1 && !builder.storages()[tile].fixed ? load : nullptr;
+}
+
+/// For each load, the next node that loads the same.
+std::vector<std::uint32_t> next_loads(const Builder& builder,
+                                      const std::vector<std::uint32_t>& writers) {
+  const std::vector<Node>& nodes = builder.nodes();
+  std::vector<std::uint32_t> next(nodes.size(), std::numeric_limits<std::uint32_t>::max());
+  std::unordered_map<std::string, std::uint32_t> later;
+  for (auto n = static_cast<std::uint32_t>(nodes.size()); n-- > 0;) {
+    const DmaDirect2d* load = reusable(builder, writers, nodes[n]);
+    if (load == nullptr) continue;
+    const auto [known, first] = later.try_emplace(key_of(*load), n);
+    if (first) continue;
+    next[n] = known->second;
+    known->second = n;
+  }
+  return next;
+}
 
 /// Which MEMSETs fill a tile in SBUF whose next instruction, before any fence, adds to what it has:
 /// reads it and writes it.
@@ -224,29 +252,27 @@ void hoist_loads(Builder& builder) {
 std::uint64_t reuse_loads(Builder& builder) {
   const std::vector<std::uint32_t> writers = count_writers(builder);
   const std::vector<Storage>& storages = builder.storages();
+  const std::vector<std::uint32_t> next = next_loads(builder, writers);
   HeldTiles held(builder.options().reuse_loads_bytes);
   std::vector<std::vector<std::string>> loaded_from(storages.size());  // keys, by tensor in HBM
   std::vector<std::uint32_t> stands_for(storages.size());
-  for (std::uint32_t s = 0; s < storages.size(); ++s) stands_for[s] = s;
+  std::iota(stands_for.begin(), stands_for.end(), 0U);
   std::uint64_t dropped = 0;
   std::vector<Node> result;
   result.reserve(builder.nodes().size());
-  for (Node& node : builder.nodes()) {
+  for (std::uint32_t n = 0; n < builder.nodes().size(); ++n) {
+    Node& node = builder.nodes()[n];
     if (separates(node)) held.forget_all();
-    if (const DmaDirect2d* load = plain_load(node, builder.options().reuse_element_bytes)) {
+    if (const DmaDirect2d* load = reusable(builder, writers, node)) {
       const std::uint32_t tile = storage_index(load->dst);
-      if (writers[tile] == 1 && !storages[tile].fixed) {
-        const std::string key = key_of(*load);
-        if (const auto known = held.use(key)) {
-          stands_for[tile] = *known;
-          ++dropped;
-          continue;
-        }
-        held.forget(key);
-        held.add(key, tile,
-                 storages[tile].bytes * storages[tile].partitions / std::int64_t{kPartitions});
-        loaded_from[storage_index(load->src)].push_back(key);
+      const std::string key = key_of(*load);
+      if (const auto known = held.use(key, next[n])) {
+        stands_for[tile] = *known;
+        ++dropped;
+        continue;
       }
+      held.add(key, tile, storages[tile].bytes, next[n]);
+      loaded_from[storage_index(load->src)].push_back(key);
     }
     for_each_memory_operand_of_node(node, [&](std::string_view name, auto& operand) {
       const std::uint32_t s = storage_index(operand);
@@ -281,11 +307,11 @@ struct Group {
 
 /// Whether a load copies whole rows of a matrix into all 128 partitions of its tile.
 bool fills_tile(const DmaDirect2d& load, const Storage& tile) {
-  return tile.partitions == std::int64_t{kPartitions} && load.src.dims == 1 && load.dst.dims == 1 &&
-         load.src.pattern[0].size == std::int64_t{kPartitions} &&
-         load.dst.pattern[0].size == std::int64_t{kPartitions} &&
-         load.dst.element_bytes == tile.bytes && bytes_in(load.dst.address.base) == 0 &&
-         load.src.element_bytes == tile.bytes && load.src.pattern[0].stride_bytes > 0;
+  return tile.partitions > 1 && load.src.dims == 1 && load.dst.dims == 1 &&
+         load.src.pattern[0].size == tile.partitions &&
+         load.dst.pattern[0].size == tile.partitions && load.dst.element_bytes == tile.bytes &&
+         bytes_in(load.dst.address.base) == 0 && load.src.element_bytes == tile.bytes &&
+         load.src.pattern[0].stride_bytes > 0;
 }
 
 /// What tiles have in common that may be one row of HBM: line, tensor, bytes of a partition.
@@ -297,42 +323,83 @@ Row row_of(const Node& node, const DmaDirect2d& load, std::int64_t bytes) {
 
 /// From a tile's rows in HBM to those of the next.
 std::int64_t rows_bytes_of(const DmaDirect2d& load) {
-  return load.src.pattern[0].stride_bytes * std::int64_t{kPartitions};
+  return load.src.pattern[0].stride_bytes * load.src.pattern[0].size;
 }
 
-/// Which loads may become part of another one: those that fill tiles, of tensors in which no more
-/// than Options::merge_tiles follow each other, or little is loaded in all.
-std::vector<bool> loads_to_join(const Builder& builder) {
-  struct Extent {
-    std::int64_t bytes = 0;  ///< of a partition, all loads together
-    std::int64_t next = 0;
-    std::uint32_t in_a_row = 0;
-    std::uint32_t longest = 0;
-  };
+/// Tiles that a Tensor instruction of one kind reads: LDWEIGHTS the stationary ones, MATMUL the
+/// moving ones.
+template <class Instruction>
+std::vector<bool> read_by(const Builder& builder) {
+  std::vector<bool> result(builder.storages().size(), false);
+  for (const Node& node : builder.nodes()) {
+    if (!std::holds_alternative<Instruction>(node.op)) continue;
+    for_each_memory_operand_of_node(node, [&](std::string_view name, const auto& operand) {
+      if (!is_result(name)) result[storage_index(operand)] = true;
+    });
+  }
+  return result;
+}
+
+/// What becomes of loads that fill tiles, by node.
+struct Joins {
+  std::vector<bool> joins{};   ///< may become part of another one
+  std::vector<bool> looped{};  ///< stays in a loop
+};
+
+/// All loads of one line from one tensor into tiles of one size.
+struct Extent {
+  std::int64_t bytes = 0;  ///< of a partition, all loads together
+  std::int64_t next = 0;
+  std::uint32_t in_a_row = 0;
+  std::uint32_t longest = 0;  ///< row of tiles behind each other in HBM
+  bool stationary = false;
+  bool moving = false;
+};
+
+Joins find_joins(const Builder& builder) {
   const Options& options = builder.options();
+  const std::vector<Storage>& storages = builder.storages();
   const std::vector<std::uint32_t> writers = count_writers(builder);
+  const std::vector<bool> stationary = read_by<LdWeights>(builder);
+  const std::vector<bool> moving = read_by<Matmul>(builder);
   const std::vector<Node>& nodes = builder.nodes();
-  std::vector<bool> result(nodes.size(), false);
   std::map<Row, Extent> extents;
+  std::vector<Extent*> extent_of(nodes.size(), nullptr);  // none: no load that fills a tile
   for (std::uint32_t n = 0; n < nodes.size(); ++n) {
-    const DmaDirect2d* load = plain_load(nodes[n], options.reuse_element_bytes);
+    const DmaDirect2d* load = reusable(builder, writers, nodes[n]);
     if (load == nullptr || nodes[n].fence) continue;
     const std::uint32_t tile = storage_index(load->dst);
-    const Storage& storage = builder.storages()[tile];
-    if (writers[tile] != 1 || storage.fixed || !fills_tile(*load, storage)) continue;
-    result[n] = true;
-    Extent& extent = extents[row_of(nodes[n], *load, storage.bytes)];
-    extent.bytes += storage.bytes;
+    if (!fills_tile(*load, storages[tile])) continue;
+    Extent& extent = extents[row_of(nodes[n], *load, storages[tile].bytes)];
+    extent_of[n] = &extent;
+    extent.bytes += storages[tile].bytes;
     extent.in_a_row = load->src.address.base == extent.next ? extent.in_a_row + 1 : 1;
     extent.longest = std::max(extent.longest, extent.in_a_row);
     extent.next = load->src.address.base + rows_bytes_of(*load);
+    extent.stationary = extent.stationary || stationary[tile];
+    extent.moving = extent.moving || moving[tile];
   }
+
+  const auto is_long = [&](const Extent& it) { return it.longest > options.merge_tiles; };
+  const auto is_small = [&](const Extent& it) { return it.bytes <= options.merge_far_bytes; };
+  bool any = false;  // of the long rows some become fewer transfers
+  bool any_moving = false;
+  for (const auto& [row, extent] : extents) {
+    const bool two_fit = 2 * std::get<2>(row) <= options.merge_loads_bytes;
+    if (!is_long(extent) || !is_small(extent) || !two_fit) continue;
+    any = true;
+    any_moving = any_moving || extent.moving;
+  }
+  Joins result{std::vector<bool>(nodes.size(), false), std::vector<bool>(nodes.size(), false)};
   for (std::uint32_t n = 0; n < nodes.size(); ++n) {
-    if (!result[n]) continue;
-    const auto& load = std::get<DmaDirect2d>(nodes[n].op);
-    const std::int64_t bytes = builder.storages()[storage_index(load.dst)].bytes;
-    const Extent& extent = extents[row_of(nodes[n], load, bytes)];
-    result[n] = extent.longest <= options.merge_tiles || extent.bytes <= options.merge_far_bytes;
+    if (extent_of[n] == nullptr) continue;
+    const Extent& extent = *extent_of[n];
+    if (is_long(extent)) {
+      result.joins[n] = is_small(extent) || (extent.stationary && any_moving);
+      result.looped[n] = !any;
+    } else {
+      result.joins[n] = !extent.stationary || extent.longest >= options.merge_stationary_tiles;
+    }
   }
   return result;
 }
@@ -370,7 +437,7 @@ std::uint64_t merge_loads(Builder& builder) {
   const std::size_t count = storages.size();
   std::vector<std::optional<Part>> parts(count);
   std::vector<Node>& nodes = builder.nodes();
-  const std::vector<bool> joins = loads_to_join(builder);
+  const Joins all = find_joins(builder);
   std::vector<bool> dropped(nodes.size(), false);
   std::map<Row, Group> open;
   std::vector<Group> groups;
@@ -391,7 +458,8 @@ std::uint64_t merge_loads(Builder& builder) {
         group = same ? open.erase(group) : std::next(group);
       }
     });
-    if (!joins[n]) continue;
+    nodes[n].looped = all.looped[n];
+    if (!all.joins[n]) continue;
     const auto& load = std::get<DmaDirect2d>(nodes[n].op);
     const std::uint32_t tile = storage_index(load.dst);
     const std::int64_t bytes = storages[tile].bytes;
@@ -562,162 +630,6 @@ std::uint64_t merge_stores(Builder& builder) {
   }
   become_parts(builder, parts, dropped);
   return merged;
-}
-
-namespace {
-
-constexpr std::int64_t kHalf = kPartitions / 2;
-
-/// Tiles that have to lie in the same partitions.
-class Together {
- public:
-  explicit Together(std::size_t count) : parent_(count) {
-    for (std::uint32_t i = 0; i < count; ++i) parent_[i] = i;
-  }
-  std::uint32_t root(std::uint32_t i) {
-    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
-    return i;
-  }
-  void join(std::uint32_t a, std::uint32_t b) { parent_[root(b)] = root(a); }
-
- private:
-  std::vector<std::uint32_t> parent_;
-};
-
-bool feeds_tensor(const Op& op) {
-  return std::holds_alternative<LdWeights>(op) || std::holds_alternative<Matmul>(op);
-}
-
-void raise(Access& operand) { operand.start_partition += kHalf; }
-void raise(DmaSide& operand) { operand.address.base += kHalf * kSbufPartitionStride; }
-
-}  // namespace
-
-std::uint64_t stack_tiles(Builder& builder) {
-  std::vector<Storage>& storages = builder.storages();
-  std::vector<Node>& nodes = builder.nodes();
-  std::vector<bool> fits(storages.size());
-  for (std::size_t s = 0; s < storages.size(); ++s) {
-    const Storage& it = storages[s];
-    fits[s] = it.memory == Memory::Sbuf && !it.fixed && it.partitions <= kHalf;
-  }
-  Together together(storages.size());
-  std::optional<std::uint32_t> weights;
-  for (const Node& node : nodes) {
-    const bool loads = plain_load(node, builder.options().reuse_element_bytes) != nullptr;
-    for_each_memory_operand_of_node(node, [&](std::string_view /*name*/, const auto& operand) {
-      const std::uint32_t s = storage_index(operand);
-      if (storages[s].memory != Memory::Sbuf) return;
-      if (!loads && !feeds_tensor(node.op)) fits[s] = false;
-      if (std::holds_alternative<LdWeights>(node.op)) weights = s;
-      if (std::holds_alternative<Matmul>(node.op) && weights) together.join(*weights, s);
-    });
-  }
-  for (std::uint32_t s = 0; s < storages.size(); ++s) {
-    if (!fits[s]) fits[together.root(s)] = false;
-  }
-  std::vector<std::optional<bool>> upper(storages.size());  // by root
-  bool next = false;
-  std::uint64_t raised = 0;
-  for (Node& node : nodes) {
-    for_each_memory_operand(node.op, [&](std::string_view /*name*/, auto& operand) {
-      const std::uint32_t s = storage_index(operand);
-      const std::uint32_t root = together.root(s);
-      if (!fits[s] || !fits[root]) return;
-      if (!upper[root]) {
-        upper[root] = next;
-        next = !next;
-      }
-      if (!*upper[root]) return;
-      raise(operand);
-      if (storages[s].first_partition == 0) ++raised;
-      storages[s].first_partition = kHalf;
-    });
-  }
-  return raised;
-}
-
-namespace {
-
-/// Loads of one line whose rows lie behind each other in HBM, into lower and upper halves in turn.
-struct Chain {
-  std::vector<std::uint32_t> nodes{};
-  std::int64_t next = 0;  ///< where the next load's rows begin in HBM
-};
-
-/// Whether a load fills one half of the partitions, row by row.
-bool fills_half(const DmaDirect2d& load, const Storage& tile) {
-  return tile.partitions == kHalf && load.src.dims == 1 && load.dst.dims == 1 &&
-         load.src.pattern[0].size == kHalf && load.dst.pattern[0].size == kHalf &&
-         load.src.pattern[0].stride_bytes > 0 && load.src.element_bytes == load.dst.element_bytes;
-}
-
-}  // namespace
-
-std::uint64_t join_halves(Builder& builder) {
-  const std::vector<std::uint32_t> writers = count_writers(builder);
-  std::vector<Storage>& storages = builder.storages();
-  std::vector<Node>& nodes = builder.nodes();
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::uint32_t>, Chain> open;
-  std::vector<std::uint32_t> stands_for(storages.size());
-  std::iota(stands_for.begin(), stands_for.end(), 0U);
-  std::vector<bool> dropped(nodes.size(), false);
-  std::uint64_t joined = 0;
-  const auto tile_of = [&](std::uint32_t n) {
-    return storage_index(std::get<DmaDirect2d>(nodes[n].op).dst);
-  };
-  const auto close = [&](const Chain& chain) {
-    if (chain.nodes.size() > builder.options().join_halves_tiles) return;
-    for (std::size_t i = 0; i + 1 < chain.nodes.size(); i += 2) {
-      const std::uint32_t lower = tile_of(chain.nodes[i]);
-      const std::uint32_t upper = tile_of(chain.nodes[i + 1]);
-      if (storages[lower].first_partition != 0 || storages[upper].first_partition != kHalf) return;
-      auto& load = std::get<DmaDirect2d>(nodes[chain.nodes[i]].op);
-      load.src.pattern[0].size = load.dst.pattern[0].size = kPartitions;
-      storages[lower].partitions = storages[lower].shape.front() = kPartitions;
-      stands_for[upper] = lower;
-      dropped[chain.nodes[i + 1]] = true;
-      ++joined;
-    }
-  };
-  for (std::uint32_t n = 0; n < nodes.size(); ++n) {
-    if (separates(nodes[n])) {
-      for (const auto& [key, chain] : open) close(chain);
-      open.clear();
-    }
-    const DmaDirect2d* load = plain_load(nodes[n], builder.options().reuse_element_bytes);
-    if (load == nullptr || nodes[n].fence) continue;
-    const std::uint32_t tile = storage_index(load->dst);
-    if (writers[tile] != 1 || writers[storage_index(load->src)] != 0 || storages[tile].fixed ||
-        !fills_half(*load, storages[tile])) {
-      continue;
-    }
-    const std::int64_t at = load->src.address.base;
-    const std::int64_t stride = load->src.pattern[0].stride_bytes;
-    Chain& chain = open[std::tuple(nodes[n].location, storage_index(load->src), stride,
-                                   load->src.element_bytes)];
-    if (!chain.nodes.empty() && at != chain.next) {
-      close(chain);
-      chain.nodes.clear();
-    }
-    chain.nodes.push_back(n);
-    chain.next = at + kHalf * stride;
-  }
-  for (const auto& [key, chain] : open) close(chain);
-
-  std::vector<Node> result;
-  result.reserve(nodes.size());
-  for (std::uint32_t n = 0; n < nodes.size(); ++n) {
-    if (dropped[n]) continue;
-    for_each_memory_operand_of_node(nodes[n], [&](std::string_view /*name*/, auto& operand) {
-      Affine& address = address_of(operand);
-      const std::uint32_t s = storage_index(operand);
-      address.base = symbolic(static_cast<StorageId>(stands_for[s]), bytes_in(address.base));
-    });
-    result.push_back(std::move(nodes[n]));
-  }
-  builder.nodes() = std::move(result);
-  return joined;
 }
 
 }  // namespace trn::isa::frontend

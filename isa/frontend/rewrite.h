@@ -25,18 +25,21 @@ std::vector<std::uint32_t> early_places(const Builder& builder);
 void hoist_loads(Builder& builder);
 
 /// Leaves out loads of what a tile still holds: the same bytes of HBM, not written since, in a tile
-/// that nothing else writes, with no fence and no device loop's edge between. A tile counts as held
-/// while no more than Options::reuse_loads_bytes of a partition were loaded or used again after its
-/// last load or reuse. Only loads of elements of up to Options::reuse_element_bytes. Returns how
-/// many loads went.
+/// that nothing else writes, with no fence and no device loop's edge between. Of loaded tiles,
+/// Options::reuse_loads_bytes of a partition are held: those that are loaded again soonest. Only
+/// loads of elements of up to Options::reuse_element_bytes. Returns how many loads went.
 std::uint64_t reuse_loads(Builder& builder);
 
 /// Joins loads of tiles that are made on one line and lie behind each other in HBM, row upon row,
 /// into one transfer of up to Options::merge_loads_bytes of a partition, at the place of the first:
-/// where no more than Options::merge_tiles follow each other, or all that is so loaded of a tensor
-/// has no more than Options::merge_far_bytes. Only loads that fill all partitions of a tile that
-/// nothing else writes, of elements of up to Options::reuse_element_bytes. Returns how many loads
-/// went.
+/// - in rows of up to Options::merge_tiles tiles, of stationary ones if they are no fewer than
+///   Options::merge_stationary_tiles;
+/// - in longer rows when all that is so loaded of a tensor has no more than
+///   Options::merge_far_bytes of a partition; and in those of stationary tiles, whatever is loaded,
+///   when such a row of moving ones is joined.
+/// When no longer row is joined, loads of longer rows are marked as looped. Only loads that fill
+/// all partitions of a tile that nothing else writes, of elements of up to
+/// Options::reuse_element_bytes. Returns how many loads went.
 std::uint64_t merge_loads(Builder& builder);
 
 /// Joins stores of whole tiles that are made on one line and lie beside each other in rows of HBM
@@ -44,14 +47,5 @@ std::uint64_t merge_loads(Builder& builder);
 /// where the tiles are sums of no more than Options::merge_tiles products. Returns how many stores
 /// went.
 std::uint64_t merge_stores(Builder& builder);
-
-/// Puts tiles of at most 64 partitions that are loaded and then feed the Tensor engine only into
-/// the lower and the upper half of the partitions in turn, so that two share their bytes. What
-/// meets in a matmul stays in one half. Returns how many tiles went up.
-std::uint64_t stack_tiles(Builder& builder);
-
-/// Loads two stacked tiles whose rows lie behind each other in HBM by one transfer, when no more
-/// than Options::join_halves_tiles of one line follow each other so. Returns how many loads went.
-std::uint64_t join_halves(Builder& builder);
 
 }  // namespace trn::isa::frontend

@@ -1,4 +1,4 @@
-// What is rewritten before tiles are placed: memsets, loads again, loads side by side, half tiles.
+// What is rewritten before tiles are placed: memsets, loads again, loads side by side.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,6 @@ Options older() {
   Options options;
   options.reuse_loads_bytes = 1024;
   options.merge_loads_bytes = 1024;
-  options.stack_tiles = true;
   return options;
 }
 
@@ -171,14 +170,21 @@ TEST(MergeLoads, NotAcrossTheEdgeOfADeviceLoop) {
   EXPECT_EQ(merge_loads(kernel.builder()), 0U);
 }
 
-TEST(ReuseLoads, NotAcrossMoreBytesThanAreKept) {
+TEST(ReuseLoads, HoldsWhatIsLoadedAgainSoonest) {
   Kernel kernel(older());  // 1024 bytes: eight tiles of 128
+  const View x = kernel.hbm({10 * 128, 64}, Dtype::Bf16, "x", TensorKind::Input);
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 10; ++i) load(kernel, rows(x, i * 128, 128));
+  }
+  EXPECT_EQ(reuse_loads(kernel.builder()), 8U + 8U);  // the last two of each round come again
+}
+
+TEST(ReuseLoads, HoldsNoMoreThanItMay) {
+  Kernel kernel(older());
   const View x = kernel.hbm({9 * 128, 64}, Dtype::Bf16, "x", TensorKind::Input);
-  for (int i = 0; i < 8; ++i) load(kernel, rows(x, i * 128, 128));
-  load(kernel, rows(x, 0, 128));        // still there, and the latest now
-  load(kernel, rows(x, 8 * 128, 128));  // the second tile goes for it
-  load(kernel, rows(x, 1 * 128, 128));
-  EXPECT_EQ(reuse_loads(kernel.builder()), 1U);
+  for (int i = 0; i < 9; ++i) load(kernel, rows(x, i * 128, 128));
+  for (int i = 9; i-- > 0;) load(kernel, rows(x, i * 128, 128));
+  EXPECT_EQ(reuse_loads(kernel.builder()), 8U);
 }
 
 TEST(MergeLoads, TilesBehindEachOtherBecomeOneTransfer) {
@@ -208,6 +214,71 @@ TEST(MergeLoads, LongRowsOfMuchStayApart) {
   EXPECT_EQ(merged(16, 0), 12U);
   EXPECT_EQ(merged(17, 0), 0U);
   EXPECT_EQ(merged(17, 17 * 256), 12U);  // sixteen by fours, and one
+}
+
+/// Sums of `tiles` products, whose operands are tiles of 256 bytes in rows of HBM; the stationary
+/// ones are loaded for two sums.
+void product(Kernel& kernel, int tiles) {
+  const View x = kernel.hbm({tiles * 128L, 256}, Dtype::Bf16, "x", TensorKind::Input);
+  const View y = kernel.hbm({tiles * 128L, 512}, Dtype::Bf16, "y", TensorKind::Input);
+  const auto tile_of = [&](const View& src, int k, int column) {
+    const View tile = kernel.sbuf({128, 128}, Dtype::Bf16);
+    kernel.load(tile, columns(rows(src, k * 128, 128), column, 128));
+    return tile;
+  };
+  for (int m = 0; m < 2; ++m) {
+    const View sum = kernel.psum({128, 128});
+    for (int k = 0; k < tiles; ++k) {
+      kernel.line(2);
+      const View stationary = tile_of(x, k, m * 128);
+      kernel.line(3);
+      const View moving = m == 0 ? tile_of(y, k, 0) : stationary;
+      kernel.builder().matmul({.name = "nisa.nc_matmul"}, sum, stationary, moving);
+    }
+  }
+}
+
+/// How many loads go of such a product, when rows of all tiles may have `far` bytes.
+std::uint64_t merged_of_product(int tiles, std::uint32_t far) {
+  Options options = older();
+  options.merge_far_bytes = far;
+  Kernel kernel(options);
+  product(kernel, tiles);
+  const std::uint64_t went = merge_loads(kernel.builder());
+  EXPECT_THAT(check_order(kernel.finish().trace.code[0]), IsEmpty());
+  return went;
+}
+
+TEST(MergeLoads, FewStationaryTilesStayApart) {
+  EXPECT_EQ(merged_of_product(4, 0), 3U);            // the four of y
+  EXPECT_EQ(merged_of_product(8, 0), 6U + 2U * 6U);  // and of x, in both sums
+}
+
+TEST(MergeLoads, LongRowsOfStationaryTilesFollowThoseOfMovingOnes) {
+  EXPECT_EQ(merged_of_product(20, 20 * 256 - 1), 0U);
+  EXPECT_EQ(merged_of_product(20, 20 * 256), 15U + 2U * 15U);
+}
+
+/// Branches of GpSimd's program, which stand for loops of loads.
+std::size_t branches(int tiles, std::uint32_t far) {
+  Options options = older();
+  options.merge_far_bytes = far;
+  options.roll = false;
+  Kernel kernel(options);
+  product(kernel, tiles);
+  std::size_t count = 0;
+  const Finished made = kernel.finish();
+  for (const Instr& instr : made.trace.code[0].streams[index(Engine::GpSimd)]) {
+    count += std::holds_alternative<CompareBranch>(instr.op) ? 1 : 0;
+  }
+  EXPECT_THAT(check_order(made.trace.code[0]), IsEmpty());
+  return count;
+}
+
+TEST(MergeLoads, LongRowsOfWhichNoneIsJoinedStayLoops) {
+  EXPECT_EQ(branches(20, 0), 3U);  // sixty loads, sixteen to a loop's body
+  EXPECT_EQ(branches(20, 20 * 256), 0U);
+  EXPECT_EQ(branches(16, 0), 0U);
 }
 
 TEST(MergeLoads, NotAcrossAWriteOfTheirTensor) {
@@ -293,93 +364,6 @@ TEST(MergeStores, NotOfLongSums) {
 TEST(MergeStores, NotOverAReadOfTheirTensor) {
   Kernel kernel(older());
   EXPECT_EQ(stored(kernel, 4, 1, true), 2U);  // two before it, and two behind
-}
-
-TEST(StackTiles, HalfTilesLieInBothHalvesUnlessTheyMeet) {
-  Kernel kernel;
-  const View x = kernel.hbm({4 * 64, 128}, Dtype::Bf16, "x", TensorKind::Input);
-  for (int i = 0; i < 2; ++i) {
-    const View weights = kernel.sbuf({64, 128}, Dtype::Bf16);
-    const View moving = kernel.sbuf({64, 128}, Dtype::Bf16);
-    kernel.load(weights, rows(x, 2 * i * 64, 64));
-    kernel.load(moving, rows(x, (2 * i + 1) * 64, 64));
-    kernel.builder().matmul({.name = "nisa.nc_matmul"}, kernel.psum({128, 128}), weights, moving);
-  }
-  EXPECT_EQ(stack_tiles(kernel.builder()), 2U);  // both of the second product
-  std::vector<std::uint32_t> partitions;
-  for (const Node& node : kernel.builder().nodes()) {
-    if (const auto* matmul = std::get_if<Matmul>(&node.op)) {
-      partitions.push_back(matmul->src.start_partition);
-    }
-    if (const auto* weights = std::get_if<LdWeights>(&node.op)) {
-      partitions.push_back(weights->src.start_partition);
-    }
-  }
-  EXPECT_THAT(partitions, ElementsAre(0U, 0U, 64U, 64U));
-  EXPECT_THAT(check_order(kernel.finish().trace.code[0]), IsEmpty());
-}
-
-/// `tiles` products of half tiles whose weights lie behind each other in HBM; how many loads go.
-std::uint64_t joined(int tiles, std::uint32_t most) {
-  Options options;
-  options.join_halves_tiles = most;
-  Kernel kernel(options);
-  const View x = kernel.hbm({64L * tiles, 256}, Dtype::Bf16, "x", TensorKind::Input);
-  const View y = kernel.hbm({64, 128}, Dtype::Bf16, "y", TensorKind::Input);
-  for (int i = 0; i < tiles; ++i) {
-    kernel.line(2);
-    const View weights = kernel.sbuf({64, 128}, Dtype::Bf16);
-    kernel.load(weights, columns(rows(x, i * 64L, 64), 0, 128));
-    kernel.line(3);
-    const View moving = kernel.sbuf({64, 128}, Dtype::Bf16);
-    kernel.load(moving, y);
-    kernel.builder().matmul({.name = "nisa.nc_matmul"}, kernel.psum({128, 128}), weights, moving);
-  }
-  stack_tiles(kernel.builder());
-  const std::uint64_t before = loads(kernel);
-  const std::uint64_t went = join_halves(kernel.builder());
-  EXPECT_EQ(loads(kernel), before - went);
-  EXPECT_THAT(check_order(kernel.finish().trace.code[0]), IsEmpty());
-  return went;
-}
-
-TEST(JoinHalves, TwoStackedTilesAreLoadedByOneTransfer) {
-  EXPECT_EQ(joined(4, 16), 2U);  // the weights'; y is the same rows each time
-  EXPECT_EQ(joined(5, 16), 2U);
-}
-
-TEST(JoinHalves, WhatIsJoinedIsMergedLikeWholeTiles) {
-  Options options = older();
-  options.join_halves_tiles = 16;
-  Kernel kernel(options);
-  const View x = kernel.hbm({8 * 64, 256}, Dtype::Bf16, "x", TensorKind::Input);
-  const View sum = kernel.psum({128, 128});
-  for (int i = 0; i < 8; ++i) {
-    kernel.line(2);
-    const View tile = kernel.sbuf({64, 128}, Dtype::Bf16);
-    kernel.load(tile, columns(rows(x, i * 64L, 64), 0, 128));
-    kernel.builder().matmul({.name = "nisa.nc_matmul"}, sum, tile, tile);
-  }
-  const Finished made = kernel.finish();
-  std::vector<std::uint64_t> bytes;
-  for (const auto& stream : made.trace.code[0].streams) {
-    for (const Instr& instr : stream) {
-      const auto* it = std::get_if<DmaDirect2d>(&instr.op);
-      if (it != nullptr) bytes.push_back(it->src.bytes());
-    }
-  }
-  EXPECT_THAT(bytes, ElementsAre(8U * 64 * 256));  // four pairs, 1024 bytes of a partition
-  EXPECT_THAT(check_order(made.trace.code[0]), IsEmpty());
-}
-
-TEST(JoinHalves, NotWhenMoreFollowEachOther) { EXPECT_EQ(joined(6, 4), 0U); }
-
-TEST(StackTiles, NotWhatOtherEnginesTouch) {
-  Kernel kernel(older());
-  const View x = kernel.hbm({2 * 64, 128}, Dtype::Bf16, "x", TensorKind::Input);
-  load(kernel, rows(x, 0, 64));
-  load(kernel, rows(x, 64, 64));
-  EXPECT_EQ(stack_tiles(kernel.builder()), 0U);
 }
 
 }  // namespace

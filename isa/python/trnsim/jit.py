@@ -41,8 +41,6 @@ OLDER_COMPILER: dict[str, Any] = {
     "reuse_loads_bytes": 159744,
     "merge_loads_bytes": 1024,
     "merge_stores": True,
-    "stack_tiles": True,
-    "join_halves_tiles": 16,
     "lookahead": 0,
 }
 
