@@ -28,7 +28,8 @@ struct ActsOn {
   std::optional<double> launch{};
   std::optional<double> runtime{};
   std::optional<double> spill{};
-  static constexpr auto fields() {  // as Resource has them, then runtime, spill
+  std::optional<double> full{};
+  static constexpr auto fields() {  // as Resource has them, then runtime, spill, full
     return std::tuple{
         Field{"tensor", &ActsOn::tensor, "", "Tensor engine"},
         Field{"vector", &ActsOn::vector, "", "Vector engine"},
@@ -40,7 +41,8 @@ struct ActsOn {
         Field{"semaphore", &ActsOn::semaphore, "", "hand-over between engines"},
         Field{"launch", &ActsOn::launch, "", "before the first instruction"},
         Field{"runtime", &ActsOn::runtime, "", "prologue and epilogue"},
-        Field{"spill", &ActsOn::spill, "", "moving the spilled bytes once"}};
+        Field{"spill", &ActsOn::spill, "", "moving the spilled bytes once"},
+        Field{"full", &ActsOn::full, "", "all, when SBUF is full to nine tenths"}};
   }
 };
 static_assert(std::tuple_size_v<decltype(ActsOn::fields())> == kTimeParts);

@@ -14,11 +14,12 @@
 namespace trn::sim {
 
 /// What the time of a run consists of, as far as an interval moves it: a part for each Resource,
-/// one for the runtime's prologue and epilogue, and, which is no part of the time, what moving the
-/// spilled bytes once takes.
-inline constexpr std::size_t kTimeParts = kResources + 2;
+/// one for the runtime's prologue and epilogue, and two that are no further parts of the time: what
+/// moving the spilled bytes once takes, and the whole run of a program that fills SBUF.
+inline constexpr std::size_t kTimeParts = kResources + 3;
 inline constexpr std::size_t kRuntimePart = kResources;
 inline constexpr std::size_t kSpillPart = kResources + 1;
+inline constexpr std::size_t kFullPart = kResources + 2;
 
 /// Within what limits something lies, nine times out of ten, and whose time follows it.
 struct Interval {

@@ -56,7 +56,8 @@ ErrorBar error_bar(const ErrorBarInput& input) {
     cause("tensor_clock_phase", shorter, longer);
   }
   const auto add = [&](const Interval& interval) {
-    double scale = interval.acts_on[kSpillPart] * static_cast<double>(input.spill);
+    double scale = interval.acts_on[kSpillPart] * static_cast<double>(input.spill) +
+                   interval.acts_on[kFullPart] * static_cast<double>(input.full);
     for (std::size_t i = 0; i < kResources; ++i)
       scale += interval.acts_on[i] * static_cast<double>(input.critical_path.spent[i]);
     const auto [shorter, longer] = change(interval, scale);

@@ -36,6 +36,7 @@ struct ErrorBarInput {
   Time device_time = 0;
   Time runtime = 0;  ///< prologue and epilogue
   Time spill = 0;    ///< moving the spilled bytes once, with all DMA engines
+  Time full = 0;     ///< the device time when the program fills SBUF, else 0
   CriticalPath critical_path{};
   const Calibration* calibration = nullptr;
   std::optional<TimeRange> phases{};  ///< device times over the phases of the Tensor clock

@@ -125,6 +125,18 @@ Time spill_part(const DmaStats& dma, const DmaConfig& config) {
   return from_bytes(static_cast<double>(bytes), config.engines * config.bandwidth_per_engine);
 }
 
+/// The run, when its tiles fill SBUF: then it matters which places a compiler gives them. A trace
+/// that declares none has those that its compiler chose.
+Time full_part(const std::vector<MemoryUse>& memory, Time device_time) {
+  constexpr double kFull = 0.9;
+  const auto fills = [](const MemoryUse& use) {
+    return use.memory == isa::Memory::Sbuf && !use.largest.empty() &&
+           static_cast<double>(use.partition_peak_bytes) >=
+               kFull * static_cast<double>(use.partition_capacity_bytes);
+  };
+  return std::any_of(memory.begin(), memory.end(), fills) ? device_time : 0;
+}
+
 }  // namespace
 
 std::optional<Resource> bound_by(const CriticalPath& path) {
@@ -148,11 +160,13 @@ Report make_report(ReportInput input) {
   report.trace_name = input.trace.name;
   report.target = input.trace.target;
   report.device_time = core.length;
+  report.memory = memory_use(input.trace, chip, core);
   const Time runtime = runtime_part(chip.runtime);
   if (input.phases || input.calibration) {
     report.error_bar = error_bar({.device_time = core.length,
                                   .runtime = runtime,
                                   .spill = spill_part(core.dma, chip.dma),
+                                  .full = full_part(report.memory, core.length),
                                   .critical_path = core.critical_path,
                                   .calibration = input.calibration ? &*input.calibration : nullptr,
                                   .phases = input.phases});
@@ -166,7 +180,6 @@ Report make_report(ReportInput input) {
   report.sensitivity = std::move(input.sensitivity);
   report.stalls = std::move(input.stalls);
   check_stalls(report.stalls, report.cores.front().engines);
-  report.memory = memory_use(input.trace, chip, core);
   report.throughput = work_rates(input.trace.work, core.length);
   report.cores_of_instance = chip.cores * input.config.system.chips;
   report.cost = std::move(input.cost);

@@ -88,6 +88,16 @@ TEST(ErrorBar, WhatIsSpilledMayHaveToMoveAgain) {
   EXPECT_EQ(bar.profiled_total.high, from_ns(25'500));
 }
 
+TEST(ErrorBar, AProgramThatFillsSbufFollowsItsPlaces) {
+  Calibration calibration = one(interval("places", 1, 0.9, 1.2), Resource::Dma, 0);
+  calibration.parameters[0].acts_on[kFullPart] = 1;
+  ErrorBarInput in = input(&calibration);
+  EXPECT_EQ(error_bar(in).device_time.low, in.device_time);
+  in.full = in.device_time;
+  EXPECT_EQ(error_bar(in).device_time.low, from_ns(9'000));
+  EXPECT_EQ(error_bar(in).device_time.high, from_ns(12'000));
+}
+
 TEST(ErrorBar, TheRuntimeIsInTheProfiledTotalOnly) {
   Calibration calibration = one(interval("prologue", 1, 0.98, 1.02), Resource::Tensor, 0);
   calibration.parameters[0].acts_on[kRuntimePart] = 1;
