@@ -396,7 +396,7 @@ Joins find_joins(const Builder& builder) {
     const Extent& extent = *extent_of[n];
     if (is_long(extent)) {
       result.joins[n] = is_small(extent) || (extent.stationary && any_moving);
-      result.looped[n] = !any;
+      result.looped[n] = !any && options.merge_tiles != 0;
     } else {
       result.joins[n] = !extent.stationary || extent.longest >= options.merge_stationary_tiles;
     }

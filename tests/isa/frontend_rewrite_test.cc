@@ -260,8 +260,9 @@ TEST(MergeLoads, LongRowsOfStationaryTilesFollowThoseOfMovingOnes) {
 }
 
 /// Branches of GpSimd's program, which stand for loops of loads.
-std::size_t branches(int tiles, std::uint32_t far) {
+std::size_t branches(int tiles, std::uint32_t far, std::uint32_t merge_tiles = 16) {
   Options options = older();
+  options.merge_tiles = merge_tiles;
   options.merge_far_bytes = far;
   options.roll = false;
   Kernel kernel(options);
@@ -279,6 +280,7 @@ TEST(MergeLoads, LongRowsOfWhichNoneIsJoinedStayLoops) {
   EXPECT_EQ(branches(20, 0), 3U);  // sixty loads, sixteen to a loop's body
   EXPECT_EQ(branches(20, 20 * 256), 0U);
   EXPECT_EQ(branches(16, 0), 0U);
+  EXPECT_EQ(branches(16, 0, 0), 0U);  // no loop has no loads
 }
 
 TEST(MergeLoads, NotAcrossAWriteOfTheirTensor) {
