@@ -126,7 +126,8 @@ Time spill_part(const DmaStats& dma, const DmaConfig& config) {
 }
 
 /// The run, when its tiles fill SBUF: then it matters which places a compiler gives them. A trace
-/// that declares none has those that its compiler chose.
+/// that declares none has those that its compiler chose. Nine tenths are a judgement
+/// (docs/concepts/error-bars.md).
 Time full_part(const std::vector<MemoryUse>& memory, Time device_time) {
   constexpr double kFull = 0.9;
   const auto fills = [](const MemoryUse& use) {
