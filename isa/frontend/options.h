@@ -33,7 +33,7 @@ struct Options {
   bool merge_stores = false;
   std::uint32_t reuse_element_bytes = 2;
   bool spill = true;
-  std::uint32_t spill_ahead_bytes = 32768;
+  std::uint32_t spill_ahead_ns = 20000;
   bool roll = true;
   std::uint32_t semaphore_max = 65535;
 
@@ -88,8 +88,10 @@ struct Options {
               "stores of sums of up to merge_tiles products beside each other in HBM become one "
               "transfer, as loads do"},
         Field{"spill", &Options::spill, "", "what does not fit into SBUF goes to HBM and back"},
-        Field{"spill_ahead_bytes", &Options::spill_ahead_bytes, "bytes",
-              "of a partition that are kept free by saving tiles early, once tiles have to spill"},
+        Field{
+            "spill_ahead_ns", &Options::spill_ahead_ns, "ns",
+            "once tiles have to spill, as many bytes as are worked on in the time to come, up to a "
+            "quarter of SBUF, are kept free by saving tiles early; 0: none"},
         Field{"roll", &Options::roll, "", "iterations that are alike become loops"},
         Field{"semaphore_max", &Options::semaphore_max, "", "largest value of a semaphore"}};
   }

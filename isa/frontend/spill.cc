@@ -1,11 +1,14 @@
 #include "isa/frontend/spill.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "isa/frontend/hazards.h"
 #include "isa/frontend/memory_operands.h"
+#include "isa/frontend/rough.h"
 
 namespace trn::isa::frontend {
 namespace {
@@ -24,6 +27,7 @@ class Spiller {
     std::vector<Node> old = std::move(builder_.nodes());
     nodes_.reserve(old.size());
     for (now_ = 0; now_ < old.size(); ++now_) {
+      look_ahead(old);
       Node node = std::move(old[now_]);
       std::vector<std::uint32_t> wanted;
       std::vector<std::uint32_t> written;
@@ -48,6 +52,7 @@ class Spiller {
       nodes_.push_back(std::move(node));
       for (const std::uint32_t s : wanted) {
         Tile& it = tile(s);
+        if (--it.soon == 0) soon_bytes_ -= room_for(s);
         while (it.next < it.uses.size() && it.uses[it.next] <= now_) ++it.next;
         if (it.next == it.uses.size() && it.resident) free(s);
       }
@@ -63,6 +68,8 @@ class Spiller {
   struct Tile {
     std::vector<std::uint32_t> uses{};
     std::size_t next = 0;
+    std::uint32_t soon = 0;  ///< uses from this node to the horizon
+    bool loaded = false;     ///< a transfer writes it first
     bool resident = false;
     bool dirty = false;                   ///< HBM does not have what the tile has
     bool saved = false;                   ///< HBM has had it once
@@ -81,11 +88,38 @@ class Spiller {
           builder_.nodes()[n], [&](std::string_view /*name*/, const auto& operand) {
             const std::uint32_t s = index(storage_of(address_of(operand).base));
             if (storages[s].memory != Memory::Sbuf || storages[s].fixed) return;
-            if (tiles_[s].uses.empty() || tiles_[s].uses.back() != n) tiles_[s].uses.push_back(n);
+            Tile& it = tiles_[s];
+            if (it.uses.empty()) it.loaded = is_transfer(builder_.nodes()[n].op);
+            if (it.uses.empty() || it.uses.back() != n) it.uses.push_back(n);
           });
     }
     for (std::uint32_t s = 0; s < tiles_.size(); ++s) tiles_[s].current = s;
     address_.resize(storages.size(), 0);
+  }
+
+  /// Moves the horizon to where an engine, or the DMA engines, will have worked for
+  /// spill_ahead_ns.
+  void look_ahead(const std::vector<Node>& nodes) {
+    const double most = builder_.options().spill_ahead_ns;
+    for (; horizon_ < nodes.size(); ++horizon_) {
+      const Node& node = nodes[horizon_];
+      const double takes = rough_ns(node.op, node.engine);
+      double& work = work_ahead_[worker(node)];
+      if (horizon_ > now_ && work + takes > most) break;
+      work += takes;
+      for_each_memory_operand_of_node(node, [&](std::string_view /*name*/, const auto& operand) {
+        const std::uint32_t s = index(storage_of(address_of(operand).base));
+        if (is_mine(s) && tile(s).soon++ == 0) soon_bytes_ += room_for(s);
+      });
+    }
+    work_ahead_[worker(nodes[now_])] -= rough_ns(nodes[now_].op, nodes[now_].engine);
+  }
+  static std::size_t worker(const Node& node) {
+    return is_transfer(node.op) ? kEngines : index(node.engine);
+  }
+  /// Loads have moved up before, and have their bytes in time.
+  [[nodiscard]] std::int64_t room_for(std::uint32_t s) const {
+    return tiles_[s].loaded ? 0 : size_of(s);
   }
 
   void bring_in(std::uint32_t s, std::uint32_t location) {
@@ -108,20 +142,19 @@ class Spiller {
     address_[it.current] = *at;
     free_.take(*at, *at + bytes);
     peak_ = std::max(peak_, *at + bytes);
-    if (spilling_) evict_ahead(bytes);
+    if (spilling_ && builder_.options().spill_ahead_ns != 0) evict_ahead();
   }
 
   /// Saves tiles before their bytes are needed, so that what takes their place need not wait: those
-  /// whose next use is furthest, until two more tiles of `bytes` have room, as far as
-  /// spill_ahead_bytes allows and at least half of these.
-  void evict_ahead(std::int64_t bytes) {
-    const std::int64_t most = builder_.options().spill_ahead_bytes;
-    const std::int64_t wanted = std::clamp(2 * bytes, most / 2, most);
+  /// whose next use is furthest and behind the horizon, until there is room for as much again as
+  /// is worked on up to there, but no more than a quarter of the memory.
+  void evict_ahead() {
     std::int64_t free_bytes = free_.bytes();
-    while (free_bytes < wanted) {
+    const std::int64_t room = std::min(soon_bytes_, limit_ / 4);
+    while (free_bytes < room) {
       std::optional<std::uint32_t> furthest;
       for (const std::uint32_t s : resident_) {
-        if (is_pinned(s)) continue;
+        if (tile(s).soon != 0) continue;
         if (!furthest || next_use(s) > next_use(*furthest)) furthest = s;
       }
       if (!furthest) return;
@@ -247,6 +280,9 @@ class Spiller {
   std::map<std::uint32_t, Spill> spills_{};
   std::int64_t peak_ = 0;
   bool spilling_ = false;
+  std::uint32_t horizon_ = 0;                      ///< first node after those that come soon
+  std::array<double, kEngines + 1> work_ahead_{};  ///< up to there, ns; that of DMA engines last
+  std::int64_t soon_bytes_ = 0;                    ///< of a partition, of tiles used up to there
 };
 
 }  // namespace

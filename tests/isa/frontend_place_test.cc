@@ -34,7 +34,7 @@ Options small(std::uint32_t bytes, std::uint32_t prefetch = 0) {
   Options options;
   options.sbuf_partition_bytes = bytes;
   options.prefetch_tiles = prefetch;
-  options.spill_ahead_bytes = 0;
+  options.spill_ahead_ns = 0;
   options.sink_memsets = false;
   return options;
 }
@@ -54,7 +54,7 @@ void read(Kernel& kernel, const View& tile) { kernel.load(kernel.hbm({128, 16}),
 std::vector<std::int64_t> ring(std::uint32_t prefetch, int tiles, bool two_at_once = false) {
   Options options;
   options.prefetch_tiles = prefetch;
-  options.spill_ahead_bytes = 0;
+  options.spill_ahead_ns = 0;
   Kernel kernel(options);
   std::vector<View> made;
   for (int i = 0; i < tiles; ++i) {
@@ -295,11 +295,41 @@ TEST(Place, TheTileWhoseNextUseIsFurthestSpills) {
   EXPECT_LE(placement.sbuf_peak_bytes, 3 * 64);
 }
 
+/// Saves before the sixth of six tiles is filled, in a memory for five: what is worked on within
+/// spill_ahead_ns has as much room again.
+std::ptrdiff_t saves_of_six(std::uint32_t spill_ahead_ns, bool loaded = false) {
+  Options options = small(5 * 64);
+  options.spill_ahead_ns = spill_ahead_ns;
+  options.load_ahead_ns = 0;
+  Kernel kernel(options);
+  const View source = kernel.hbm({128, 16});
+  std::vector<View> tiles;
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) {
+    kernel.on();
+    tiles.push_back(kernel.sbuf({128, 16}, Dtype::Fp32, name));
+  }
+  for (const View& tile : tiles) loaded ? kernel.load(tile, source) : kernel.fill(tile);
+  for (const View& tile : tiles) kernel.add(tile, tile, tile);
+  place(kernel.builder());
+  const auto& nodes = kernel.builder().nodes();
+  return std::count_if(nodes.begin(), nodes.end(), [](const Node& node) {
+    const auto* copy = std::get_if<DmaDirect2d>(&node.op);
+    return copy != nullptr && copy->spill && copy->dst.memory == Memory::Hbm;
+  });
+}
+
+TEST(Place, WhatIsWorkedOnSoonHasRoomAhead) {
+  const std::ptrdiff_t needed = saves_of_six(0);
+  EXPECT_GT(needed, 0);
+  EXPECT_EQ(saves_of_six(100), needed + 1);  // a fill takes 129 ns by the estimate: one tile
+  EXPECT_GT(saves_of_six(300), needed + 1);
+  EXPECT_EQ(saves_of_six(100, true), saves_of_six(0, true));  // loads move up by themselves
+}
+
 /// Rows of four pieces of 512 bytes, of which only `fit` have room, filled piece by piece across
 /// all rows and then read row by row; returns how many bytes of a partition each spill moves.
 std::set<std::int64_t> bytes_spilled(std::int64_t row_count, std::uint32_t fit) {
   Options options = small(fit * 2048);
-  options.spill_ahead_bytes = 0;
   Kernel kernel(options);
   std::vector<View> made;
   for (std::int64_t i = 0; i < row_count; ++i) {
