@@ -13,10 +13,10 @@ struct Options {
   std::uint32_t sbuf_partition_bytes = 212984;
   std::uint32_t psum_partition_bytes = 16384;
   std::uint32_t psum_bank_bytes = 2048;
-  std::uint32_t prefetch_tiles = 16;
+  std::uint32_t prefetch_tiles = 8;
   std::uint32_t load_ahead_ns = 44000;
   std::uint32_t cut_load_bytes = 2048;
-  std::uint32_t dma_lookahead = 64;
+  std::uint32_t dma_lookahead = 6;
   std::uint32_t lookahead = 512;
   std::uint32_t store_slack_ns = 4000;
   bool inputs_by_software = true;

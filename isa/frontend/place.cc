@@ -384,13 +384,13 @@ Placement place(Builder& builder) {
   }
   const std::vector<Lifetime> lives = lifetimes(builder);
   MemoryPlacer sbuf(builder, lives, Memory::Sbuf, options.sbuf_partition_bytes);
-  for (std::uint32_t more = options.prefetch_tiles;; more /= 2) {
+  // With less it is better by lifetime.
+  for (const std::uint32_t more : {options.prefetch_tiles, options.prefetch_tiles / 2}) {
     for (const bool share : {false, true}) {
       if (sbuf.place_rings(more, share, placement.address, placement.sbuf_peak_bytes)) {
         return placement;
       }
     }
-    if (more <= options.prefetch_tiles / 4) break;  // better by lifetime than with less
   }
   placement.by_lifetime = true;
   const std::vector<double> ends = rough_ends(builder);

@@ -565,8 +565,9 @@ TEST(Synchronise, AProductOfTwoFreshTilesWaitsTwice) {
     waits += instr.sync.wait.present();
   }
   EXPECT_EQ(waits, 2 * kProducts);
-  // 16 places beyond the one in use: from the 17th load on each waits for the product before.
-  EXPECT_LE(made.sync[0].waits, 2 * kProducts + 2 * (kProducts - 16) + 1);
+  // Once all places have been used, each load waits for the product before in its place.
+  const std::uint64_t places = Options{}.prefetch_tiles;
+  EXPECT_LE(made.sync[0].waits, 2 * kProducts + 2 * (kProducts - places) + 1);
   EXPECT_THAT(check_order(made.trace.code[0]), IsEmpty());
 }
 

@@ -136,11 +136,11 @@ TEST(Place, WhatLivesLongLiesSideBySide) {
   EXPECT_LE(placement.sbuf_peak_bytes, 4 * 128 + 64);
 }
 
-TEST(Place, ThePrefetchIsHalvedUntilAllFits) {
-  Kernel kernel(small(8 * 64, 16));
+TEST(Place, ThePrefetchIsHalvedWhenNotAllFits) {
+  Kernel kernel(small(64 * 64, 16));
   std::vector<View> tiles;
   for (int i = 0; i < 40; ++i) {
-    for (const std::uint32_t line : {2U, 3U}) {
+    for (std::uint32_t line = 2; line < 10; ++line) {
       kernel.line(line);
       tiles.push_back(kernel.sbuf({128, 16}));
       kernel.fill(tiles.back());
@@ -151,8 +151,9 @@ TEST(Place, ThePrefetchIsHalvedUntilAllFits) {
   EXPECT_THAT(placement.spills, IsEmpty());
   std::set<std::int64_t> places;
   for (const View& view : tiles) places.insert(address(placement, view));
-  EXPECT_GE(places.size(), 4U);
-  EXPECT_LE(placement.sbuf_peak_bytes, 8 * 64);
+  EXPECT_FALSE(placement.by_lifetime);
+  EXPECT_THAT(places, SizeIs(64));
+  EXPECT_LE(placement.sbuf_peak_bytes, 64 * 64);
 }
 
 TEST(Place, TilesThatLiveTogetherDoNotMeet) {

@@ -42,6 +42,8 @@ OLDER_COMPILER: dict[str, Any] = {
     "merge_loads_bytes": 1024,
     "merge_stores": True,
     "lookahead": 0,
+    "prefetch_tiles": 16,
+    "dma_lookahead": 64,
 }
 
 
