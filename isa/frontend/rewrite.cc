@@ -220,12 +220,12 @@ std::vector<std::uint32_t> early_places(const Builder& builder) {
     if (load == nullptr) continue;
     const bool free = !separates(nodes[n]) && writers[storage_index(load->src)] == 0 &&
                       writers[storage_index(load->dst)] == 1;
-    std::array<double, kEngines + 1> passed{};  // by engine, and by the DMA engines
+    std::array<double, kEngines + 1> passed{};  // by worker
     std::uint32_t at = n;
     for (; free && at > last_place; --at) {
       const Node& before = nodes[at - 1];
       if (separates(before)) break;
-      double& sum = passed[is_transfer(before.op) ? kEngines : index(before.engine)];
+      double& sum = passed[worker(before)];
       sum += rough_ns(before.op, before.engine);
       if (sum > builder.options().load_ahead_ns) break;
     }

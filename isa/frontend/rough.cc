@@ -48,6 +48,10 @@ double rough_ns(const Op& op, Engine engine) {
   }
 }
 
+std::size_t worker(const Node& node) {
+  return is_transfer(node.op) ? kEngines : index(node.engine);
+}
+
 std::vector<double> rough_ends(const Builder& builder) {
   std::vector<double> ends;
   ends.reserve(builder.nodes().size());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "isa/frontend/builder.h"
@@ -20,6 +21,9 @@ inline constexpr double kRoughTransferBytesPerNs = 300;
 
 /// How long an instruction holds its engine, or a transfer the DMA engines.
 double rough_ns(const Op& op, Engine engine);
+
+/// Who works on a node, to add up such times: its engine, or all DMA engines as one, kEngines.
+std::size_t worker(const Node& node);
 
 /// When each node of a program would be done if it waited only for its engine and for what it
 /// reads.

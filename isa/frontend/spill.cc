@@ -114,9 +114,6 @@ class Spiller {
     }
     work_ahead_[worker(nodes[now_])] -= rough_ns(nodes[now_].op, nodes[now_].engine);
   }
-  static std::size_t worker(const Node& node) {
-    return is_transfer(node.op) ? kEngines : index(node.engine);
-  }
   /// Loads have moved up before, and have their bytes in time.
   [[nodiscard]] std::int64_t room_for(std::uint32_t s) const {
     return tiles_[s].loaded ? 0 : size_of(s);

@@ -296,8 +296,8 @@ TEST(Place, TheTileWhoseNextUseIsFurthestSpills) {
   EXPECT_LE(placement.sbuf_peak_bytes, 3 * 64);
 }
 
-/// Saves before the sixth of six tiles is filled, in a memory for five: what is worked on within
-/// spill_ahead_ns has as much room again.
+/// How often a tile is saved when six are filled, or loaded, and then added to in turn, in a memory
+/// for five.
 std::ptrdiff_t saves_of_six(std::uint32_t spill_ahead_ns, bool loaded = false) {
   Options options = small(5 * 64);
   options.spill_ahead_ns = spill_ahead_ns;
