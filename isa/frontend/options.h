@@ -14,6 +14,7 @@ struct Options {
   std::uint32_t psum_partition_bytes = 16384;
   std::uint32_t psum_bank_bytes = 2048;
   std::uint32_t prefetch_tiles = 8;
+  std::uint32_t prefetch_kept_tiles = 2;
   std::uint32_t load_ahead_ns = 44000;
   std::uint32_t cut_load_bytes = 2048;
   std::uint32_t dma_lookahead = 6;
@@ -26,6 +27,7 @@ struct Options {
   bool tables_ahead = true;
   bool sink_memsets = true;
   std::uint32_t reuse_loads_bytes = 0;
+  std::uint32_t reuse_within_bytes = 43008;
   std::uint32_t merge_loads_bytes = 0;
   std::uint32_t merge_tiles = 16;
   std::uint32_t merge_far_bytes = 32768;
@@ -46,6 +48,8 @@ struct Options {
         Field{"psum_bank_bytes", &Options::psum_bank_bytes, "bytes", "of a PSUM bank"},
         Field{"prefetch_tiles", &Options::prefetch_tiles, "",
               "places beyond those in use that tiles of one line rotate through, in SBUF"},
+        Field{"prefetch_kept_tiles", &Options::prefetch_kept_tiles, "",
+              "the same, at most, for tiles that sums in PSUM read one after another"},
         Field{"cut_load_bytes", &Options::cut_load_bytes, "bytes",
               "of a row, to which loads are cut when tiles have no second place; 0: never"},
         Field{"load_ahead_ns", &Options::load_ahead_ns, "ns",
@@ -73,6 +77,10 @@ struct Options {
         Field{
             "reuse_loads_bytes", &Options::reuse_loads_bytes, "bytes",
             "of a partition, within which a load of what a tile still holds is left out; 0: none"},
+        Field{
+            "reuse_within_bytes", &Options::reuse_within_bytes, "bytes",
+            "of a partition, loaded since a tile of 4-byte elements, within which another load of "
+            "the same is left out, where one tile of its line lives at a time; 0: none"},
         Field{"merge_loads_bytes", &Options::merge_loads_bytes, "bytes",
               "of a partition, up to which loads of tiles behind each other become one; 0: none"},
         Field{"merge_tiles", &Options::merge_tiles, "",

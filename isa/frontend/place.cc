@@ -39,6 +39,28 @@ std::optional<std::int64_t> lowest_fit(const Block& block, std::vector<const Blo
   return at;
 }
 
+/// By StorageId, whether sums read a tile one after another: products into tiles of PSUM that do
+/// not live together, as in a loop over columns or rows inside the one that loads the tile.
+std::vector<bool> kept_over_sums(const Builder& builder, const std::vector<Lifetime>& lives) {
+  std::vector<Lifetime> sums(lives.size());  // from the earliest end of a sum to the latest begin
+  std::vector<bool> kept(lives.size(), false);
+  std::optional<std::uint32_t> stationary;
+  for (const Node& node : builder.nodes()) {
+    if (const auto* weights = std::get_if<LdWeights>(&node.op))
+      stationary = index(storage_of(weights->src.offset.base));
+    const auto* product = std::get_if<Matmul>(&node.op);
+    if (product == nullptr) continue;
+    const Lifetime& sum = lives[index(storage_of(product->dst.offset.base))];
+    const std::uint32_t moving = index(storage_of(product->src.offset.base));
+    for (const std::uint32_t tile : {stationary.value_or(moving), moving}) {
+      sums[tile].first = std::min(sums[tile].first, sum.last);
+      sums[tile].last = std::max(sums[tile].last, sum.first);
+      kept[tile] = sums[tile].first < sums[tile].last;
+    }
+  }
+  return kept;
+}
+
 /// Tiles made on one line, of one size.
 struct Ring {
   std::vector<std::uint32_t> tiles{};  ///< by first use
@@ -65,6 +87,7 @@ class MemoryPlacer {
     std::sort(tiles_.begin(), tiles_.end(), [&](std::uint32_t a, std::uint32_t b) {
       return std::pair(lives[a].first, a) < std::pair(lives[b].first, b);
     });
+    kept_ = kept_over_sums(builder, lives);
   }
 
   /// Places all by rings with up to `prefetch` places beyond what must be; false when it does not
@@ -222,6 +245,7 @@ class MemoryPlacer {
   std::vector<Ring> make_rings(std::uint32_t prefetch) const {
     std::map<std::pair<std::uint32_t, std::int64_t>, std::size_t> by_line;
     std::vector<Ring> rings;
+    const std::uint32_t kept = builder_.options().prefetch_kept_tiles;
     for (const std::uint32_t tile : tiles_) {
       const Storage& storage = builder_.storages()[tile];
       const std::int64_t bytes = slot_bytes(storage.bytes);
@@ -232,8 +256,9 @@ class MemoryPlacer {
     for (Ring& ring : rings) {
       ring.most_live = most_live(ring);
       const auto count = static_cast<std::uint32_t>(ring.tiles.size());
-      std::uint32_t wanted =
-          prefetch == 0 ? ring.most_live : std::max(2 * ring.most_live, prefetch);
+      const bool single = ring.most_live == 1 && kept_[ring.tiles.front()];
+      const std::uint32_t more = single ? std::min(prefetch, kept) : prefetch;
+      std::uint32_t wanted = prefetch == 0 ? ring.most_live : std::max(2 * ring.most_live, more);
       // A few large tiles are not worth a quarter of the memory.
       while (wanted > 2 * ring.most_live && wanted * ring.slot_bytes > limit_ / 4) wanted /= 2;
       ring.slots = std::min(count, std::max(wanted, ring.most_live));
@@ -307,6 +332,7 @@ class MemoryPlacer {
   std::int64_t limit_;
   std::vector<Block> fixed_{};
   std::vector<std::uint32_t> tiles_{};
+  std::vector<bool> kept_{};
 };
 
 /// The tiles alive when most bytes are.

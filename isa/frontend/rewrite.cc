@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "isa/frontend/hazards.h"
+#include "isa/frontend/lifetime.h"
 #include "isa/frontend/memory_operands.h"
 #include "isa/frontend/rough.h"
 
@@ -71,20 +72,23 @@ std::string key_of(const DmaDirect2d& load) {
 /// first.
 class HeldTiles {
  public:
-  explicit HeldTiles(std::int64_t bytes) : bytes_(bytes) {}
+  /// next: for each load, the next one of the same (next_loads).
+  HeldTiles(std::int64_t bytes, std::vector<std::uint32_t> next)
+      : bytes_(bytes), next_(std::move(next)) {}
 
-  /// The tile under a key, wanted again by node `next`; none when it is not held.
-  std::optional<std::uint32_t> use(const std::string& key, std::uint32_t next) {
+  /// The tile that holds what node `load` would put into `tile`, if there is one.
+  std::optional<std::uint32_t> use(const std::string& key, std::uint32_t load,
+                                   std::uint32_t /*tile*/) {
     const auto known = by_key_.find(key);
     if (known == by_key_.end()) return std::nullopt;
     const Entry entry = known->second;
     forget(key);
-    add(key, entry.tile, entry.bytes, next);
+    add(key, load, entry.tile, entry.bytes);
     return entry.tile;
   }
 
-  void add(const std::string& key, std::uint32_t tile, std::int64_t bytes, std::uint32_t next) {
-    by_key_[key] = {tile, bytes, by_next_.emplace(next, key)};
+  void add(const std::string& key, std::uint32_t load, std::uint32_t tile, std::int64_t bytes) {
+    by_key_[key] = {tile, bytes, by_next_.emplace(next_[load], key)};
     total_ += bytes;
     while (total_ > bytes_) forget(std::string(std::prev(by_next_.end())->second));
   }
@@ -112,15 +116,77 @@ class HeldTiles {
   };
 
   std::int64_t bytes_;
+  std::vector<std::uint32_t> next_;
   std::int64_t total_ = 0;
   ByNext by_next_{};  ///< keys by the node that wants them next
   std::unordered_map<std::string, Entry> by_key_{};
 };
 
+/// Loaded tiles that are kept until a number of bytes of a partition have been loaded, their own
+/// included, as in a buffer that loads go round.
+class PassingTiles {
+ public:
+  /// may: by tile, whether its load may be left out.
+  PassingTiles(std::int64_t bytes, std::vector<bool> may) : bytes_(bytes), may_(std::move(may)) {}
+
+  std::optional<std::uint32_t> use(const std::string& key, std::uint32_t /*load*/,
+                                   std::uint32_t tile) const {
+    const auto known = by_key_.find(key);
+    const bool held = known != by_key_.end() && loaded_ - known->second.begin <= bytes_;
+    return held && may_[tile] ? std::optional(known->second.tile) : std::nullopt;
+  }
+
+  void add(const std::string& key, std::uint32_t /*load*/, std::uint32_t tile, std::int64_t bytes) {
+    by_key_[key] = {tile, loaded_};
+    loaded_ += bytes;
+  }
+
+  void forget_all() { by_key_.clear(); }
+  void forget(const std::string& key) { by_key_.erase(key); }
+
+ private:
+  struct Entry {
+    std::uint32_t tile = 0;
+    std::int64_t begin = 0;  ///< bytes loaded before
+  };
+
+  std::int64_t bytes_;
+  std::vector<bool> may_;
+  std::int64_t loaded_ = 0;
+  std::unordered_map<std::string, Entry> by_key_{};
+};
+
+constexpr std::int64_t kRecentElementBytes = 4;  // nothing is published of smaller ones
+
+/// By tile, whether a load of it may be left out by reuse_recent_loads.
+std::vector<bool> passing_tiles(const Builder& builder) {
+  const std::vector<Storage>& storages = builder.storages();
+  const std::vector<Lifetime> lives = lifetimes(builder);
+  std::vector<std::uint32_t> tiles;
+  for (std::uint32_t s = 0; s < storages.size(); ++s) {
+    const bool wide = bytes_of(storages[s].dtype) == kRecentElementBytes;
+    if (storages[s].memory == Memory::Sbuf && lives[s].used() && wide) tiles.push_back(s);
+  }
+  const auto line = [&](std::uint32_t s) {
+    return std::tuple(storages[s].location, storages[s].bytes);
+  };
+  std::sort(tiles.begin(), tiles.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return std::tuple(line(a), lives[a].first) < std::tuple(line(b), lives[b].first);
+  });
+  std::vector<bool> result(storages.size(), false);
+  for (std::size_t first = 0, last = 0; first < tiles.size(); first = last) {
+    bool alone = true;
+    for (last = first + 1; last < tiles.size() && line(tiles[last]) == line(tiles[first]); ++last)
+      alone = alone && !lives[tiles[last - 1]].overlaps(lives[tiles[last]]);
+    for (std::size_t i = first; i < last; ++i) result[tiles[i]] = alone;
+  }
+  return result;
+}
+
 /// The load of a node that may be left out when its tile still holds what it reads; else null.
 const DmaDirect2d* reusable(const Builder& builder, const std::vector<std::uint32_t>& writers,
-                            const Node& node) {
-  const DmaDirect2d* load = plain_load(node, builder.options().reuse_element_bytes);
+                            const Node& node, std::uint32_t element_bytes) {
+  const DmaDirect2d* load = plain_load(node, element_bytes);
   if (load == nullptr) return nullptr;
   const std::uint32_t tile = storage_index(load->dst);
   return writers[tile] == 1 && !builder.storages()[tile].fixed ? load : nullptr;
@@ -133,7 +199,8 @@ std::vector<std::uint32_t> next_loads(const Builder& builder,
   std::vector<std::uint32_t> next(nodes.size(), std::numeric_limits<std::uint32_t>::max());
   std::unordered_map<std::string, std::uint32_t> later;
   for (auto n = static_cast<std::uint32_t>(nodes.size()); n-- > 0;) {
-    const DmaDirect2d* load = reusable(builder, writers, nodes[n]);
+    const DmaDirect2d* load =
+        reusable(builder, writers, nodes[n], builder.options().reuse_element_bytes);
     if (load == nullptr) continue;
     const auto [known, first] = later.try_emplace(key_of(*load), n);
     if (first) continue;
@@ -176,6 +243,47 @@ std::vector<bool> begin_sums(const Builder& builder) {
     if (separates(node)) fills.clear();
   }
   return result;
+}
+
+/// Leaves out loads of up to so large elements whose data a tile among those held still has.
+std::uint64_t leave_out_loads(Builder& builder, const std::vector<std::uint32_t>& writers,
+                              std::uint32_t element_bytes, auto&& held) {
+  const std::vector<Storage>& storages = builder.storages();
+  std::vector<std::vector<std::string>> loaded_from(storages.size());  // keys, by tensor in HBM
+  std::vector<std::uint32_t> stands_for(storages.size());
+  std::iota(stands_for.begin(), stands_for.end(), 0U);
+  std::uint64_t dropped = 0;
+  std::vector<Node> result;
+  result.reserve(builder.nodes().size());
+  for (std::uint32_t n = 0; n < builder.nodes().size(); ++n) {
+    Node& node = builder.nodes()[n];
+    if (separates(node)) held.forget_all();
+    if (const DmaDirect2d* load = reusable(builder, writers, node, element_bytes)) {
+      const std::uint32_t tile = storage_index(load->dst);
+      const std::string key = key_of(*load);
+      if (const auto known = held.use(key, n, tile)) {
+        stands_for[tile] = *known;
+        ++dropped;
+        continue;
+      }
+      held.add(key, n, tile, storages[tile].bytes);
+      loaded_from[storage_index(load->src)].push_back(key);
+    }
+    for_each_memory_operand_of_node(node, [&](std::string_view name, auto& operand) {
+      const std::uint32_t s = storage_index(operand);
+      if (stands_for[s] != s) {
+        Affine& address = address_of(operand);
+        address.base = symbolic(static_cast<StorageId>(stands_for[s]), bytes_in(address.base));
+      }
+      if (is_result(name) && storages[s].memory == Memory::Hbm) {
+        for (const std::string& key : loaded_from[s]) held.forget(key);
+        loaded_from[s].clear();
+      }
+    });
+    result.push_back(std::move(node));
+  }
+  builder.nodes() = std::move(result);
+  return dropped;
 }
 
 }  // namespace
@@ -251,44 +359,15 @@ void hoist_loads(Builder& builder) {
 
 std::uint64_t reuse_loads(Builder& builder) {
   const std::vector<std::uint32_t> writers = count_writers(builder);
-  const std::vector<Storage>& storages = builder.storages();
-  const std::vector<std::uint32_t> next = next_loads(builder, writers);
-  HeldTiles held(builder.options().reuse_loads_bytes);
-  std::vector<std::vector<std::string>> loaded_from(storages.size());  // keys, by tensor in HBM
-  std::vector<std::uint32_t> stands_for(storages.size());
-  std::iota(stands_for.begin(), stands_for.end(), 0U);
-  std::uint64_t dropped = 0;
-  std::vector<Node> result;
-  result.reserve(builder.nodes().size());
-  for (std::uint32_t n = 0; n < builder.nodes().size(); ++n) {
-    Node& node = builder.nodes()[n];
-    if (separates(node)) held.forget_all();
-    if (const DmaDirect2d* load = reusable(builder, writers, node)) {
-      const std::uint32_t tile = storage_index(load->dst);
-      const std::string key = key_of(*load);
-      if (const auto known = held.use(key, next[n])) {
-        stands_for[tile] = *known;
-        ++dropped;
-        continue;
-      }
-      held.add(key, tile, storages[tile].bytes, next[n]);
-      loaded_from[storage_index(load->src)].push_back(key);
-    }
-    for_each_memory_operand_of_node(node, [&](std::string_view name, auto& operand) {
-      const std::uint32_t s = storage_index(operand);
-      if (stands_for[s] != s) {
-        Affine& address = address_of(operand);
-        address.base = symbolic(static_cast<StorageId>(stands_for[s]), bytes_in(address.base));
-      }
-      if (is_result(name) && storages[s].memory == Memory::Hbm) {
-        for (const std::string& key : loaded_from[s]) held.forget(key);
-        loaded_from[s].clear();
-      }
-    });
-    result.push_back(std::move(node));
-  }
-  builder.nodes() = std::move(result);
-  return dropped;
+  const Options& options = builder.options();
+  return leave_out_loads(builder, writers, options.reuse_element_bytes,
+                         HeldTiles(options.reuse_loads_bytes, next_loads(builder, writers)));
+}
+
+std::uint64_t reuse_recent_loads(Builder& builder) {
+  return leave_out_loads(
+      builder, count_writers(builder), kAnyElementBytes,
+      PassingTiles(builder.options().reuse_within_bytes, passing_tiles(builder)));
 }
 
 namespace {
@@ -366,7 +445,8 @@ Joins find_joins(const Builder& builder) {
   std::map<Row, Extent> extents;
   std::vector<Extent*> extent_of(nodes.size(), nullptr);  // none: no load that fills a tile
   for (std::uint32_t n = 0; n < nodes.size(); ++n) {
-    const DmaDirect2d* load = reusable(builder, writers, nodes[n]);
+    const DmaDirect2d* load =
+        reusable(builder, writers, nodes[n], builder.options().reuse_element_bytes);
     if (load == nullptr || nodes[n].fence) continue;
     const std::uint32_t tile = storage_index(load->dst);
     if (!fills_tile(*load, storages[tile])) continue;

@@ -30,6 +30,11 @@ void hoist_loads(Builder& builder);
 /// loads of elements of up to Options::reuse_element_bytes. Returns how many loads went.
 std::uint64_t reuse_loads(Builder& builder);
 
+/// The same, but a tile is held until Options::reuse_within_bytes of a partition have been loaded,
+/// itself included, and only loads of 4-byte elements are left out, of lines whose tiles never live
+/// together.
+std::uint64_t reuse_recent_loads(Builder& builder);
+
 /// Joins loads of tiles that are made on one line and lie behind each other in HBM, row upon row,
 /// into one transfer of up to Options::merge_loads_bytes of a partition, at the place of the first:
 /// - in rows of up to Options::merge_tiles tiles, of stationary ones if they are no fewer than

@@ -529,7 +529,7 @@ TEST(CheckOrder, FindsEachWaitThatIsLeftOutOfALoop) {
 }
 
 TEST(Synchronise, RefusesMoreCountsThanSemaphoresHave) {
-  Kernel kernel({.prefetch_tiles = 64, .semaphore_max = 16});
+  Kernel kernel({.prefetch_tiles = 64, .reuse_within_bytes = 0, .semaphore_max = 16});
   write_loop(kernel, 127);
   try {
     for (int again = 0; again < 20; ++again) write_loop(kernel, 127);

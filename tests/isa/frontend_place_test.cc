@@ -85,6 +85,48 @@ TEST(Place, SetsOfTilesThatLiveTogetherAreDoubled) {
   EXPECT_THAT(ring(2, 8, true), ElementsAre(0, 64, 128, 192, 0, 64, 128, 192));
 }
 
+/// Places of tiles that are loaded and read by two products each: of two sums, one after the other
+/// or side by side.
+std::size_t places_of_moving(bool side_by_side, bool sets_of_two = false) {
+  static const Call kMatmul{.name = "nisa.nc_matmul"};
+  Options options;
+  options.prefetch_tiles = 5;
+  options.prefetch_kept_tiles = 2;
+  Kernel kernel(options);
+  const View weights = kernel.sbuf({128, 128}, Dtype::Bf16);
+  kernel.fill(weights);
+  std::vector<View> set;
+  std::vector<View> made;
+  for (int i = 0; i < 12; ++i) {
+    kernel.line(2);
+    made.push_back(kernel.sbuf({128, 16}, Dtype::Bf16));
+    set.push_back(made.back());
+    kernel.load(made.back(), kernel.hbm({128, 16}, Dtype::Bf16));
+    kernel.line(3);
+    if (sets_of_two && i % 2 == 0) continue;
+    std::vector<View> sums;
+    for (int j = 0; j < 2; ++j) {
+      sums.push_back(kernel.psum({128, 16}));
+      for (const View& tile : set) kernel.builder().matmul(kMatmul, sums.back(), weights, tile);
+      if (!side_by_side) kernel.copy(kernel.sbuf({128, 16}), sums.back());
+    }
+    for (const View& sum : sums) {
+      if (side_by_side) kernel.copy(kernel.sbuf({128, 16}), sum);
+    }
+    set.clear();
+  }
+  const Placement placement = place(kernel.builder());
+  std::set<std::int64_t> addresses;
+  for (const View& view : made) addresses.insert(address(placement, view));
+  return addresses.size();
+}
+
+TEST(Place, ATileThatSumsReadOneAfterAnotherIsDoubled) {
+  EXPECT_EQ(places_of_moving(false), 2U);
+  EXPECT_EQ(places_of_moving(true), 5U);
+  EXPECT_EQ(places_of_moving(false, true), 5U);  // two live together
+}
+
 TEST(Place, TilesOfDifferentLinesDoNotTakeTurns) {
   Kernel kernel;
   kernel.line(2);

@@ -187,6 +187,66 @@ TEST(ReuseLoads, HoldsNoMoreThanItMay) {
   EXPECT_EQ(reuse_loads(kernel.builder()), 8U);
 }
 
+/// Loads of `rounds` times the same tiles of 256 bytes of a partition, each alone on its line or
+/// all of a round read together at its end; how many are left out.
+std::uint64_t recent(std::uint32_t within_bytes, int rounds, int tiles, bool together = false) {
+  Options options;
+  options.reuse_within_bytes = within_bytes;
+  Kernel kernel(options);
+  const View x = kernel.hbm({tiles * 128, 64}, Dtype::Fp32, "x", TensorKind::Input);
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<View> set;
+    for (int i = 0; i < tiles; ++i) set.push_back(load(kernel, rows(x, i * 128, 128)));
+    if (!together) continue;
+    for (const View& tile : set) kernel.copy(kernel.sbuf({128, 64}), tile);
+  }
+  const std::uint64_t dropped = reuse_recent_loads(kernel.builder());
+  EXPECT_EQ(dropped + loads(kernel), static_cast<std::uint64_t>(rounds * tiles));
+  EXPECT_THAT(check_order(kernel.finish().trace.code[0]), IsEmpty());
+  return dropped;
+}
+
+TEST(ReuseRecentLoads, ATileIsHeldUntilSoMuchWasLoadedItselfIncluded) {
+  EXPECT_EQ(recent(4 * 256, 2, 4), 4U);
+  EXPECT_EQ(recent(4 * 256 - 1, 2, 4), 0U);
+}
+
+TEST(ReuseRecentLoads, WhatIsLeftOutDoesNotMakeItRecent) {
+  // Rounds 0, 2 and 4 load all: a fifth tile, new in each round, lets the others grow old.
+  Options options;
+  options.reuse_within_bytes = 5 * 256;
+  Kernel kernel(options);
+  const View x = kernel.hbm({4 * 128, 64}, Dtype::Fp32, "x", TensorKind::Input);
+  const View y = kernel.hbm({6 * 128, 64}, Dtype::Fp32, "y", TensorKind::Input);
+  for (int round = 0; round < 6; ++round) {
+    for (int i = 0; i < 4; ++i) load(kernel, rows(x, i * 128, 128));
+    load(kernel, rows(y, round * 128, 128));
+  }
+  EXPECT_EQ(reuse_recent_loads(kernel.builder()), 3U * 4U);
+}
+
+TEST(ReuseRecentLoads, NotOfTilesThatLiveTogether) { EXPECT_EQ(recent(1 << 20, 3, 4, true), 0U); }
+
+TEST(ReuseRecentLoads, OnlyLargeElements) {
+  Kernel kernel;
+  const View x = kernel.hbm({128, 64}, Dtype::Bf16, "x", TensorKind::Input);
+  load(kernel, x);
+  load(kernel, x);
+  EXPECT_EQ(reuse_recent_loads(kernel.builder()), 0U);
+}
+
+TEST(ReuseRecentLoads, NotWhatWasWrittenSince) {
+  Kernel kernel;
+  const View x = kernel.hbm({128, 64}, Dtype::Fp32);
+  const View tile = kernel.sbuf({128, 64});
+  kernel.fill(tile);
+  for (int i = 0; i < 2; ++i) {
+    kernel.load(x, tile);
+    load(kernel, x);
+  }
+  EXPECT_EQ(reuse_recent_loads(kernel.builder()), 0U);
+}
+
 TEST(MergeLoads, TilesBehindEachOtherBecomeOneTransfer) {
   Kernel kernel(older());
   const View x = kernel.hbm({10 * 128, 512}, Dtype::Bf16, "x", TensorKind::Input);

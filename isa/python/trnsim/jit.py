@@ -43,6 +43,8 @@ OLDER_COMPILER: dict[str, Any] = {
     "merge_stores": True,
     "lookahead": 0,
     "prefetch_tiles": 16,
+    "prefetch_kept_tiles": 16,
+    "reuse_within_bytes": 0,
     "dma_lookahead": 64,
 }
 
