@@ -218,8 +218,9 @@ Finished finish(std::vector<Builder*> builders, const FinishOptions& options) {
   HbmPlacer hbm;
   for (std::uint32_t number = 0; number < builders.size(); ++number) {
     Builder& builder = *builders[number];
-    if (builder.options().reuse_loads_bytes != 0) reuse_loads(builder);
-    if (builder.options().reuse_within_bytes != 0) reuse_recent_loads(builder);
+    if (builder.options().reuse_loads_bytes != 0) result.loads_left_out += reuse_loads(builder);
+    if (builder.options().reuse_within_bytes != 0)
+      result.loads_left_out += reuse_recent_loads(builder);
     if (builder.options().merge_loads_bytes != 0) merge_loads(builder);
     if (builder.options().merge_stores) merge_stores(builder);
     if (builder.options().sink_memsets) sink_memsets(builder);

@@ -26,6 +26,7 @@ struct Finished {
   std::vector<SyncStats> sync{};        ///< by program
   std::vector<std::string> warnings{};  ///< spills, with the tile and its line
   std::uint64_t instructions = 0;       ///< before rolling
+  std::uint64_t loads_left_out = 0;     ///< whose data a tile still held
   std::int64_t sbuf_peak_bytes = 0;     ///< of a partition, the fullest program
   std::int64_t psum_peak_bytes = 0;
 };

@@ -845,6 +845,7 @@ py::dict finish_all(const std::vector<PyBuilder*>& builders, std::string name,
   result["waits"] = sync.waits;
   result["event_semaphores"] = sync.event_semaphores;
   result["semaphores"] = sync.semaphores;
+  result["loads_left_out"] = finished.loads_left_out;
   result["sbuf_peak_bytes"] = finished.sbuf_peak_bytes;
   result["psum_peak_bytes"] = finished.psum_peak_bytes;
   return result;

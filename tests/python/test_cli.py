@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trace_support import NO_NATIVE, UNTIDY, has_native, trn_trace
+from trace_support import NO_NATIVE, ROOT, UNTIDY, has_native, trn_trace
 
 A = "a=bf16[128,64]"
 
@@ -191,6 +191,13 @@ class Traces(unittest.TestCase):
         for text in ("API           nki", "stood in for  torch", "calls:", "loops kept rolled: 0"):
             self.assertIn(text, done.stdout)
         self.assertRegex(done.stdout, r"\b3 nisa\.dma_copy")
+
+    def test_explain_counts_the_loads_that_are_left_out(self) -> None:
+        given = ["--arg", "lhsT=fp32[1024,128]", "--arg", "rhs=fp32[1024,1024]", "--explain"]
+        tiled = f"{ROOT / 'traces' / 'kernels' / 'matmul.py'}:tiled"
+        self.assertIn("loads left out: 8\n", trn_trace(tiled, *given).stdout)
+        given += ["--option", "reuse_within_bytes=0"]
+        self.assertIn("loads left out: 0\n", trn_trace(tiled, *given).stdout)
 
     def test_list(self) -> None:
         done = trn_trace(UNTIDY / "under_if.py", "--list")

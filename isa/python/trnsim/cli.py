@@ -299,6 +299,7 @@ def explain(made: jit.Trace, loaded: loader.Loaded | None, out: TextIO) -> None:
         _table(title, counts, out)
     if made.skipped:
         _table("skipped, not supported", made.skipped, out)
+    print(f"loads left out: {made.finished.get('loads_left_out', 0)}", file=out)
     lines = _loops(made.loops)
     print(f"loops kept rolled: {len(lines)}", file=out)
     for line in lines:
