@@ -129,6 +129,7 @@ class PassingTiles {
   /// may: by tile, whether its load may be left out.
   PassingTiles(std::int64_t bytes, std::vector<bool> may) : bytes_(bytes), may_(std::move(may)) {}
 
+  /// As HeldTiles has it; a tile that is used grows no younger.
   std::optional<std::uint32_t> use(const std::string& key, std::uint32_t /*load*/,
                                    std::uint32_t tile) const {
     const auto known = by_key_.find(key);
@@ -156,7 +157,8 @@ class PassingTiles {
   std::unordered_map<std::string, Entry> by_key_{};
 };
 
-constexpr std::int64_t kRecentElementBytes = 4;  // nothing is published of smaller ones
+/// Nothing is published of smaller ones: docs/concepts/scheduling.md#what-is-not-loaded-again.
+constexpr std::int64_t kRecentElementBytes = 4;
 
 /// By tile, whether a load of it may be left out by reuse_recent_loads.
 std::vector<bool> passing_tiles(const Builder& builder) {
